@@ -1,0 +1,31 @@
+# Two commands set everything up: `make demo` and `make test`. Both work in .venv.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.triax
+
+.PHONY: demo test lint bench clean
+
+$(STAMP)-demo: setup.cfg pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(STAMP)-test: setup.cfg pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev,oracle]'
+	touch $@ $(STAMP)-demo
+
+demo: $(STAMP)-demo
+	$(BIN)/python eval/demo.py
+
+lint: $(STAMP)-test
+	$(BIN)/ruff check src tests eval train bench
+	$(BIN)/ruff format --check src tests eval train bench
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info

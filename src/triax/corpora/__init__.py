@@ -1,0 +1,1 @@
+"""A named data set becomes records."""

@@ -1,0 +1,1 @@
+"""Chunks become triplets, triplets become propositions."""

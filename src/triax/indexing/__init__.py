@@ -1,0 +1,1 @@
+"""Propositions become searchable."""

@@ -1,0 +1,1 @@
+"""Flax modules, their weights and tokenisers."""

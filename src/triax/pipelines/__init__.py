@@ -1,0 +1,1 @@
+"""A whole method as one object that answers questions."""

@@ -1,0 +1,1 @@
+"""Questions become query triplets, and evidence resolves them."""

@@ -1,0 +1,62 @@
+"""How an answer came about: every round, every state, every cost."""
+
+from dataclasses import dataclass
+
+from triax.records.evidence import Evidence
+from triax.records.query_triplets import QueryTriplet
+from triax.records.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a question cost. Tokens and seconds include calls that came from a cache."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    llm_seconds: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.calls + other.calls,
+            self.cached_calls + other.cached_calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.llm_seconds + other.llm_seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of retrieve and resolve. `note` says what went wrong, if something did (R26)."""
+
+    number: int
+    queries: tuple[str, ...]
+    evidence: Evidence
+    before: State
+    after: State
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The whole story of one answer.
+
+    `answer` is None where there is none; then `error` says why, or the method abstained (R29).
+    `stop_reason` tells why the rounds ended. `chunk_ids` are the retrieved chunks of all rounds,
+    best first, without repeats.
+    """
+
+    question_id: str
+    question: str
+    pipeline: str
+    answer: str | None
+    stop_reason: str = ""
+    error: str | None = None
+    decomposition: tuple[QueryTriplet, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    final: State | None = None
+    chunk_ids: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    seconds: float = 0.0

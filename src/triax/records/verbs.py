@@ -1,0 +1,64 @@
+"""The verbs of the house as protocols: what a room asks for, whoever provides it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from triax.records.completions import Completion, CompletionRequest
+from triax.records.documents import Chunk
+from triax.records.evidence import Evidence
+from triax.records.questions import Question
+from triax.records.traces import Trace
+from triax.records.triplets import Extraction
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TextRole = Literal["query", "passage"]
+
+
+@runtime_checkable
+class Completer(Protocol):
+    """Completes many requests at once, in order; a failed one is a Completion with an error."""
+
+    model: str
+
+    async def complete(self, requests: Sequence[CompletionRequest]) -> list[Completion]: ...
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Embeds texts as float32 rows [len(texts), dimension] of length 1."""
+
+    name: str
+    dimension: int
+
+    def encode(self, texts: Sequence[str], role: TextRole = "passage") -> "np.ndarray": ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds evidence for many questions at once.
+
+    Each question is a group of one or more query texts that share one global pool: a chunk's
+    score is its best over the group.
+    """
+
+    def search(self, groups: Sequence[Sequence[str]], num_chunks: int) -> list[Evidence]: ...
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Reads triplets out of chunks; one bad chunk is one failed extraction (R3)."""
+
+    name: str
+
+    async def extract(self, chunks: Sequence[Chunk]) -> list[Extraction]: ...
+
+
+@runtime_checkable
+class Pipeline(Protocol):
+    """Answers many questions together; one that fails is a Trace with an error."""
+
+    name: str
+
+    async def answer(self, questions: Sequence[Question]) -> list[Trace]: ...

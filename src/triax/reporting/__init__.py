@@ -1,0 +1,1 @@
+"""Finished runs become tables and readable traces."""

@@ -1,0 +1,1 @@
+"""Run folders: claimed by a config, written atomically, resumed by item."""

@@ -1,0 +1,1 @@
+"""Numbers from plain predictions; no config, no input or output."""

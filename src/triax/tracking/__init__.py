@@ -1,0 +1,1 @@
+"""Where numbers go while a program runs."""
