@@ -1,0 +1,136 @@
+"""The whole method on the shipped corpus, with models in process.   python eval/demo.py
+
+Extracts, indexes, answers and scores, then prints a table and the trace of the first question.
+Every step is kept: a second call takes up where the first one ended.
+"""
+
+import asyncio
+import logging
+import time
+from functools import partial
+
+import hydra
+import wiring
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from rich.console import Console
+
+from triax.corpora.demo_corpus import load_demo
+from triax.extraction.run import extract_corpus
+from triax.extraction.verbalize import propositions
+from triax.indexing.updates import build_index
+from triax.pipelines import assembly
+from triax.pipelines.batch import answer_all
+from triax.records.files import read_jsonl, write_json, write_jsonl
+from triax.reporting.tables import markdown_table
+from triax.reporting.tree import trace_tree
+from triax.runs.artifacts import artifact_folder
+from triax.runs.folder import claim
+from triax.scoring.runs import score_run
+from triax.tracking.progress import track
+
+out = Console()
+
+
+@hydra.main(version_base="1.3", config_path="../conf", config_name="demo")
+def main(cfg: DictConfig) -> None:
+    started = time.monotonic()
+    logging.getLogger("triax").setLevel(logging.INFO)
+    corpus, chunks = wiring.open_corpus(cfg)
+    out.rule("[bold]Triax demo")
+    out.print(
+        f"{len(corpus.documents)} passages, {len(corpus.questions)} questions ({cfg.corpus.split}); "
+        f"language model {cfg.llm.model}, encoder {cfg.encoder.model}, on this machine's processor."
+    )
+    extractions = _extract(cfg, chunks)
+    encoder = instantiate(cfg.encoder)
+    index = _index(cfg, chunks, extractions, encoder)
+    metrics = {}
+    for system in cfg.systems:
+        metrics[system], folder = _run(cfg, system, corpus, chunks, encoder, index, extractions)
+    out.rule("scores")
+    out.print(
+        f"Demo corpus, {cfg.corpus.split} split, n = {len(corpus.questions)}; EM, F1 and R@5 in per "
+        "cent with 95% bootstrap intervals. Tokens are input + 4 x output, a question."
+    )
+    print(markdown_table(metrics))
+    traces = list(read_jsonl(folder / "traces.jsonl"))
+    out.rule("the first question, as T2RAG answered it" if "t2rag" in cfg.systems else "a trace")
+    out.print(trace_tree(traces[0]))
+    out.print(
+        "An untrained model of 135M parameters answers badly; what it gives is shown as it is. "
+        f"Traces and scores: {folder.parent}. Done in {time.monotonic() - started:.0f} s."
+    )
+
+
+def _extract(cfg: DictConfig, chunks):
+    """Reads the first passages live, and takes what was recorded by hand for all others."""
+    live = chunks[: cfg.num_live]
+    out.print(
+        f"\nExtraction: the model reads {len(live)} of {len(chunks)} passages live; the triplets of "
+        f"the other {len(chunks) - len(live)} were recorded by hand and ship with the package."
+    )
+    inputs = {"llm": wiring.plain(cfg.llm), "extractor": wiring.plain(cfg.extractor), "n": len(live)}
+    folder = artifact_folder(cfg.paths.artifacts, "triplets", "demo", "live", inputs)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    if live:
+        extractor = wiring.open_extractor(cfg, wiring.open_completer(cfg, folder / "calls.jsonl"))
+        with track("extract", len(live)) as progress:
+            report = asyncio.run(
+                extract_corpus(live, extractor, folder, max_failed=1.0, progress=progress)
+            )
+        found = wiring.read_triplets(folder)
+        out.print(f"live: {report.to_json()}")
+        for triplet in found[0].triplets[:3]:
+            out.print("   " + " | ".join(triplet.fields), markup=False)
+    read = {extraction.chunk_id for extraction in found}
+    return found + [one for one in load_demo().extractions if one.chunk_id not in read]
+
+
+def _index(cfg: DictConfig, chunks, extractions, encoder):
+    found = propositions(extractions)
+    inputs = {"propositions": [one.id for one in found], "encoder": wiring.plain(cfg.encoder)}
+    folder = artifact_folder(cfg.paths.artifacts, "index", "demo", "demo", inputs)
+    with track("embed", len(found) + len(chunks)) as progress:
+        index = build_index(chunks, found, encoder, folder, extractor="demo", progress=progress)
+    out.print(f"\nIndex: {dict(index.manifest['counts'])}")
+    return index
+
+
+def _run(cfg: DictConfig, system: str, corpus, chunks, encoder, index, extractions):
+    build = {
+        "closed_book": partial(assembly.closed_book, reader=instantiate(cfg.reader)),
+        "bm25": partial(
+            assembly.bm25, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks
+        ),
+        "dense": partial(
+            assembly.dense, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks
+        ),
+        "t2rag": partial(
+            assembly.t2rag,
+            decomposer=instantiate(cfg.decomposer),
+            resolver=instantiate(cfg.resolver),
+            synthesizer=instantiate(cfg.synthesizer),
+            retriever=instantiate(cfg.retriever),
+            num_chunks=cfg.num_chunks,
+        ),
+    }[system]
+    inputs = wiring.plain(cfg) | {"system": system, "index": index.folder.name}
+    inputs.pop("paths")
+    folder = claim(artifact_folder(cfg.paths.runs, "demo", "demo", system, inputs), inputs)
+    completer = wiring.open_completer(cfg, folder / "calls.jsonl")
+    parts = assembly.Parts(completer, encoder, chunks, lambda: index, lambda: extractions)
+    with track(f"answer, {system}", len(corpus.questions)) as progress:
+        answers = asyncio.run(
+            answer_all(corpus.questions, build(parts), folder.path, progress=progress)
+        )
+    documents = {chunk.id: chunk.document_id for chunk in chunks}
+    metrics, rows = score_run(answers, corpus.questions, documents)
+    write_jsonl(folder / "per_question.jsonl", rows)
+    write_json(folder / "metrics.json", metrics)
+    return metrics, folder.path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Recall of retrievers for whole questions and for gold sub-questions, without a language model.
+
+python eval/retrieval.py corpus=musique_openie
+"""
+
+import json
+
+import hydra
+import wiring
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from triax.indexing.store import load_index
+from triax.records.verbs import Retriever
+from triax.reporting.tables import markdown_table
+from triax.retrieval.gold_steps import search_steps
+from triax.scoring.retrieval import rank_documents, score_retrieval
+from triax.scoring.significance import mean_interval
+
+
+@hydra.main(version_base="1.3", config_path="../conf", config_name="retrieval")
+def main(cfg: DictConfig) -> None:
+    corpus, chunks = wiring.open_corpus(cfg)
+    document_of = {chunk.id: chunk.document_id for chunk in chunks}
+    has_steps = all(question.steps for question in corpus.questions)
+    table = {}
+    for name in cfg.systems:
+        retriever = _retriever(cfg, name, corpus, chunks)
+        groups = [[question.text] for question in corpus.questions]
+        found = {name: retriever.search(groups, cfg.num_chunks)}
+        if has_steps:
+            found[f"{name}, gold steps"] = search_steps(corpus.questions, retriever, cfg.num_chunks)
+        for label, evidences in found.items():
+            rankings = {
+                question.id: rank_documents([one.chunk.id for one in evidence.chunks], document_of)
+                for question, evidence in zip(corpus.questions, evidences, strict=True)
+            }
+            table[label], rows = score_retrieval(rankings, corpus.questions, cfg.cutoffs)
+            for cutoff in cfg.cutoffs:
+                key = f"retrieval/recall@{cutoff}"
+                interval = mean_interval([row[f"recall@{cutoff}"] for row in rows])
+                table[label] |= {f"{key}/low": interval.low, f"{key}/high": interval.high}
+    print(f"{corpus.name}: {len(corpus.questions)} questions, {len(corpus.documents)} documents\n")
+    columns = {f"retrieval/recall@{cutoff}": f"R@{cutoff}" for cutoff in cfg.cutoffs}
+    print(markdown_table(table, columns))
+    print(json.dumps({name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()}))
+
+
+def _retriever(cfg: DictConfig, name: str, corpus, chunks) -> Retriever:
+    from triax.retrieval.adaptive import AdaptiveRetriever
+    from triax.retrieval.bm25 import BM25Retriever
+    from triax.retrieval.dense import DenseRetriever
+    from triax.retrieval.lexical import LexicalTripletRetriever
+
+    if name == "bm25":
+        return BM25Retriever(chunks)
+    encoder = instantiate(cfg.encoder)
+    index = load_index(wiring.require(wiring.index_folder(cfg, corpus), "index"))
+    if name == "dense":
+        return DenseRetriever(index, encoder)
+    if name == "triplets":
+        return AdaptiveRetriever(index, encoder, instantiate(cfg.index))
+    scorers = {"triplets_bm25": "bm25", "triplets_tfidf": "tfidf"}
+    if name not in scorers:
+        known = ["bm25", "dense", "triplets", *scorers]
+        raise ValueError(f"systems has {name!r}; expected some of {known}")
+    return LexicalTripletRetriever(index.tables, scorer=scorers[name])
+
+
+if __name__ == "__main__":
+    main()

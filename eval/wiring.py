@@ -1,0 +1,92 @@
+"""From a configuration to objects, and from objects to the folders that they are kept in."""
+
+from functools import partial
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from triax.corpora.chunks import chunk_documents
+from triax.corpora.corpus import Corpus
+from triax.llm.cache import CachedCompleter
+from triax.llm.ledger import Ledger, LedgerCompleter
+from triax.records.documents import Chunk
+from triax.records.verbs import Completer
+from triax.runs.artifacts import artifact_folder
+
+# What may differ between two calls of one run without changing any of its results.
+IGNORED = ("batch_size", "paths", "llm.max_concurrent", "llm.batch_size", "llm.timeout_s")
+
+
+def plain(cfg: DictConfig) -> dict:
+    """The configuration as JSON, with every reference resolved and nothing missing."""
+    return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+
+
+def open_corpus(cfg: DictConfig) -> tuple[Corpus, list[Chunk]]:
+    """The corpus and its chunks."""
+    corpus = instantiate(cfg.corpus)
+    return corpus, chunk_documents(
+        corpus.documents, size=cfg.chunks.size, overlap=cfg.chunks.overlap
+    )
+
+
+def open_completer(cfg: DictConfig, ledger_path: Path | None = None) -> Completer:
+    """The language model behind the call cache, with every call in the ledger."""
+    cached = CachedCompleter(instantiate(cfg.llm), Path(cfg.paths.cache).expanduser() / "calls.db")
+    return LedgerCompleter(cached, Ledger(ledger_path))
+
+
+def open_extractor(cfg: DictConfig, completer: Completer):
+    """The extractor; one that asks a model gets the completer."""
+    extractor = instantiate(cfg.extractor)
+    return extractor(completer=completer) if isinstance(extractor, partial) else extractor
+
+
+def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
+    """Where the triplets of this corpus, these chunks and this extractor are."""
+    inputs = {
+        "corpus": corpus.fingerprint,
+        "chunks": plain(cfg.chunks),
+        "extractor": plain(cfg.extractor),
+    }
+    if cfg.extractor.get("_partial_"):
+        inputs["llm"] = plain(cfg.llm)
+    return artifact_folder(
+        cfg.paths.artifacts, "triplets", corpus.name, _choice("extractor"), inputs
+    )
+
+
+def index_folder(cfg: DictConfig, corpus: Corpus) -> Path:
+    """Where the index of those triplets and this encoder is."""
+    inputs = {
+        "triplets": triplets_folder(cfg, corpus).name,
+        "encoder": plain(cfg.encoder),
+        "embeds_chunks": cfg.embeds_chunks,
+    }
+    variant = f"{_choice('extractor')}-{_choice('encoder')}"
+    return artifact_folder(cfg.paths.artifacts, "index", corpus.name, variant, inputs)
+
+
+def require(folder: Path, program: str) -> Path:
+    """The folder, if the program before has finished it.
+
+    Raises:
+        FileNotFoundError: it has not; the message names the program.
+    """
+    if not (folder / "manifest.json").exists():
+        raise FileNotFoundError(
+            f"{folder} has no manifest.json; run `python eval/{program}.py` with the same corpus, "
+            "chunks, llm, extractor and encoder first"
+        )
+    return folder
+
+
+def run_folder(cfg: DictConfig, name: str) -> Path:
+    """The folder of an answered run."""
+    return Path(cfg.paths.runs).expanduser() / "answer" / name
+
+
+def _choice(group: str) -> str:
+    return str(HydraConfig.get().runtime.choices[group])

@@ -1,0 +1,115 @@
+"""Decoder weights from Hugging Face safetensors or from one GGUF file."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from safetensors import safe_open
+
+from triax.models.decoder import Decoder, DecoderConfig
+from triax.models.gguf_file import GGUFFile
+
+_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "bias": "bias"}
+
+
+def load_decoder(folder: Path, dtype: Any = jnp.float32) -> tuple[Decoder, DecoderConfig]:
+    """Reads a decoder from a model folder; no weight is initialised on the way.
+
+    Args:
+        folder: holds config.json with model.safetensors (or shards with their index), or one
+            .gguf file.
+        dtype: of the weights and of the computation.
+
+    Raises:
+        FileNotFoundError: the folder holds neither.
+        ValueError: the model is no decoder we compute, or weights are missing, left over or of
+            another shape; the message names them.
+    """
+    folder = Path(folder)
+    if (folder / "config.json").is_file():
+        config = DecoderConfig.from_hf(json.loads((folder / "config.json").read_text("utf-8")))
+        tensors = _safetensors(folder)
+    else:
+        found = sorted(folder.glob("*.gguf"))
+        if len(found) != 1:
+            raise FileNotFoundError(
+                f"{folder} holds no config.json and {len(found)} .gguf files; a model folder has "
+                "config.json and safetensors, or exactly one .gguf"
+            )
+        file = GGUFFile(found[0])
+        config = DecoderConfig.from_hf(file.config())
+        tensors = file.tensors()
+    abstract = nnx.eval_shape(lambda: Decoder(config, dtype=dtype, rngs=nnx.Rngs(0)))
+    return _filled(abstract, tensors, config, folder), config
+
+
+def hf_name(path: tuple[Any, ...]) -> str:
+    """The published name of the weight at a path of `Decoder`'s state."""
+    *modules, leaf = (str(part) for part in path)
+    name = ".".join([*modules, _LEAVES[leaf]])
+    return name if modules[0] == "lm_head" else f"model.{name}"
+
+
+def _filled(
+    abstract: Decoder,
+    tensors: Iterator[tuple[str, np.ndarray | jax.Array]],
+    config: DecoderConfig,
+    folder: Path,
+) -> Decoder:
+    """Puts arrays where `abstract` has shapes only."""
+    graphdef, state = nnx.split(abstract)
+    flat = dict(nnx.to_flat_state(state))
+    wanted = {hf_name(path): path for path in flat}
+    extra, misshaped = [], []
+    for name, array in tensors:
+        if name not in wanted:
+            if not _is_spare(name, config):
+                extra.append(name)
+            continue
+        path = wanted.pop(name)
+        if path[-1] == "kernel":
+            array = array.T
+        if array.shape != flat[path].shape:
+            misshaped.append(f"{name} {array.shape}, expected {flat[path].shape} (as [in, out])")
+            continue
+        flat[path] = flat[path].replace(jnp.array(array, flat[path].dtype))
+    faults = {"missing": sorted(wanted), "not known": sorted(extra), "of another shape": misshaped}
+    if any(faults.values()):
+        said = "; ".join(f"{kind}: {_few(names)}" for kind, names in faults.items() if names)
+        raise ValueError(
+            f"the weights in {folder} do not fit their configuration. {said}. Use the config.json "
+            "that was published with these weights"
+        )
+    return nnx.merge(graphdef, nnx.from_flat_state(flat.items()))
+
+
+def _is_spare(name: str, config: DecoderConfig) -> bool:
+    """Whether a weight may stand in a file unused: a tied head's copy, or a computed buffer."""
+    return name.endswith("rotary_emb.inv_freq") or (
+        name == "lm_head.weight" and config.tie_embeddings
+    )
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
+
+
+def _safetensors(folder: Path) -> Iterator[tuple[str, jax.Array]]:
+    """Names and arrays of all shards, one at a time. JAX arrays, since numpy has no bfloat16."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+    else:
+        shards = ["model.safetensors"]
+    for shard in shards:
+        if not (folder / shard).is_file():
+            raise FileNotFoundError(f"{folder} has no {shard}; fetch the model again")
+        with safe_open(folder / shard, framework="flax") as file:
+            for name in file.keys():
+                yield name, file.get_tensor(name)

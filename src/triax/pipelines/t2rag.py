@@ -1,0 +1,175 @@
+"""T2RAG: triplet-driven thinking (Gong et al., ACL 2026 Findings, section 3, Algorithm 2).
+
+Many questions advance together: each round is one search and one batch of completions for all
+that are still open.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from triax.pipelines.merging import merge_chunks
+from triax.reasoning.ask import Reply
+from triax.reasoning.decompose import Decomposer
+from triax.reasoning.resolve import Resolver, Task
+from triax.reasoning.synthesize import Short, Synthesizer
+from triax.reasoning.update import stop_reason, update
+from triax.records.evidence import Evidence
+from triax.records.query_triplets import QueryTriplet
+from triax.records.questions import Question
+from triax.records.state import State
+from triax.records.traces import Round, Trace, Usage
+from triax.records.verbs import Retriever
+
+
+@dataclass
+class _Progress:
+    """One question on its way; mutable, and private to one call of `answer`."""
+
+    question: Question
+    state: State = State()
+    decomposition: tuple[QueryTriplet, ...] = ()
+    rounds: list[Round] = field(default_factory=list)
+    usage: Usage = Usage()
+    stop_reason: str = ""
+    error: str | None = None
+    started: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class T2RAG:
+    """Decompose, then rounds of adaptive retrieval and resolution, then the answer.
+
+    `num_chunks` is the paper's k, `max_rounds` its N (1 is the ablation "single round").
+    `question_query` says when the question itself is searched too: `when_empty` as in the
+    paper's second version (nothing is searchable), `always`, or `never`. `max_calls` and
+    `max_tokens` end a question's rounds once they are spent (R17); None means no limit.
+    """
+
+    retriever: Retriever
+    decomposer: Decomposer
+    resolver: Resolver
+    synthesizer: Synthesizer
+    num_chunks: int = 5
+    max_rounds: int = 3
+    question_query: Literal["when_empty", "always", "never"] = "when_empty"
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    name: str = "t2rag"
+
+    async def answer(self, questions: Sequence[Question]) -> list[Trace]:
+        """One trace a question, in order; a question that fails does not stop the others (R3)."""
+        paths = [_Progress(question) for question in questions]
+        await self._decompose(paths)
+        for number in range(1, self.max_rounds + 1):
+            active = [path for path in paths if not path.stop_reason and not path.error]
+            if not active:
+                break
+            await self._advance(active, number)
+        for path in paths:
+            path.stop_reason = path.stop_reason or ("error" if path.error else "max rounds")
+        return await self._finish(paths)
+
+    async def _decompose(self, paths: Sequence[_Progress]) -> None:
+        replies = await self.decomposer.decompose([path.question for path in paths])
+        for path, reply in zip(paths, replies, strict=True):
+            path.usage += reply.usage
+            if reply.value is None:
+                path.error = f"decomposition: {reply.error}"
+                continue
+            path.decomposition = reply.value
+            path.state = State.of(reply.value)
+            if path.state.is_resolved:
+                path.stop_reason = "resolved"
+
+    async def _advance(self, paths: Sequence[_Progress], number: int) -> None:
+        groups = [self._queries(path) for path in paths]
+        evidences = await asyncio.to_thread(self.retriever.search, groups, self.num_chunks)
+        found = [
+            (path, group, evidence)
+            for path, group, evidence in zip(paths, groups, evidences, strict=True)
+            if evidence.chunks
+        ]
+        replies = await self.resolver.resolve(
+            [Task(path.question, path.state, evidence) for path, _, evidence in found]
+        )
+        answered = {id(path): reply for (path, *_), reply in zip(found, replies, strict=True)}
+        for path, group, evidence in zip(paths, groups, evidences, strict=True):
+            self._turn(path, number, group, evidence, answered.get(id(path)))
+
+    def _turn(
+        self,
+        path: _Progress,
+        number: int,
+        group: Sequence[str],
+        evidence: Evidence,
+        reply: Reply[tuple[QueryTriplet, ...]] | None,
+    ) -> None:
+        before, notes = path.state, []
+        if reply is None:
+            notes.append("nothing was found")
+        else:
+            path.usage += reply.usage
+            notes += [reply.error] if reply.error else []
+            # An unreadable answer leaves the state as it was; it resolves nothing (R26).
+            chunk_ids = tuple(found.chunk.id for found in evidence.chunks)
+            moved = update(before, reply.value or (), chunk_ids, number)
+            path.state = moved.state
+            if moved.num_unmatched:
+                notes.append(f"{moved.num_unmatched} triplets fit no query triplet")
+        path.rounds.append(
+            Round(number, tuple(group), evidence, before, path.state, "; ".join(notes))
+        )
+        path.stop_reason = self._budget_spent(path.usage) or stop_reason(
+            before, path.state, number, self.max_rounds, has_evidence=bool(evidence.chunks)
+        )
+        if reply is not None and reply.value is None and path.stop_reason == "no progress":
+            path.stop_reason = "unreadable resolution"
+
+    def _queries(self, path: _Progress) -> list[str]:
+        queries = list(dict.fromkeys(query.query for query in path.state.searchable))
+        if self.question_query == "always" or (self.question_query == "when_empty" and not queries):
+            queries.append(path.question.text)
+        return [query for query in queries if query]
+
+    def _budget_spent(self, usage: Usage) -> str:
+        if self.max_calls is not None and usage.calls >= self.max_calls:
+            return "max calls"
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        return "max tokens" if self.max_tokens is not None and tokens >= self.max_tokens else ""
+
+    async def _finish(self, paths: Sequence[_Progress]) -> list[Trace]:
+        whole = [path for path in paths if not path.error]
+        replies = await self.synthesizer.synthesize(
+            [
+                (path.question, path.state, path.rounds[-1].evidence if path.rounds else Evidence())
+                for path in whole
+            ]
+        )
+        answered = {id(path): reply for path, reply in zip(whole, replies, strict=True)}
+        return [self._trace(path, answered.get(id(path))) for path in paths]
+
+    def _trace(self, path: _Progress, reply: Reply[Short] | None) -> Trace:
+        answer = None
+        if reply is not None:
+            path.usage += reply.usage
+            if reply.value is None:
+                path.error = f"synthesis: {reply.error}"
+            else:
+                answer = reply.value.text
+        return Trace(
+            question_id=path.question.id,
+            question=path.question.text,
+            pipeline=self.name,
+            answer=answer,
+            stop_reason=path.stop_reason,
+            error=path.error,
+            decomposition=path.decomposition,
+            rounds=tuple(path.rounds),
+            final=path.state,
+            chunk_ids=merge_chunks([one.evidence for one in path.rounds]),
+            usage=path.usage,
+            seconds=time.monotonic() - path.started,
+        )

@@ -1,0 +1,38 @@
+"""How evidence is shown to a model, within a budget of words (R8)."""
+
+from dataclasses import dataclass
+
+from triax.records.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits on what a prompt shows. Words are counted by blanks; None means no limit."""
+
+    max_chunks: int | None = None
+    max_words_per_chunk: int | None = None
+    max_propositions: int | None = None
+
+    def cut(self, text: str) -> str:
+        """The first words of a text, with an ellipsis where something was left out."""
+        words = text.split()
+        if self.max_words_per_chunk is None or len(words) <= self.max_words_per_chunk:
+            return text
+        return " ".join(words[: self.max_words_per_chunk]) + " …"
+
+
+def render_evidence(evidence: Evidence, budget: Budget, *, keeps_chunks: bool = True) -> str:
+    """Passages (unless left out) and propositions as two headed lists; "" where both are empty."""
+    blocks = []
+    if keeps_chunks and evidence.chunks:
+        chunks = evidence.chunks[: budget.max_chunks]
+        blocks.append(
+            "Passages:\n"
+            + "\n".join(
+                f"[{i}] {budget.cut(found.chunk.passage)}" for i, found in enumerate(chunks, 1)
+            )
+        )
+    if evidence.hits:
+        hits = evidence.hits[: budget.max_propositions]
+        blocks.append("Facts:\n" + "\n".join(f"- {hit.proposition.text}" for hit in hits))
+    return "\n\n".join(blocks)
