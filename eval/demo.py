@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from triax.corpora.demo_corpus import load_demo
+from triax.extraction.recorded import read_extractions
 from triax.extraction.run import extract_corpus
 from triax.extraction.verbalize import propositions
 from triax.indexing.updates import build_index
@@ -39,8 +40,8 @@ def main(cfg: DictConfig) -> None:
     corpus, chunks = wiring.open_corpus(cfg)
     out.rule("[bold]Triax demo")
     out.print(
-        f"{len(corpus.documents)} passages, {len(corpus.questions)} questions ({cfg.corpus.split}); "
-        f"language model {cfg.llm.model}, encoder {cfg.encoder.model}, on this machine's processor."
+        f"{len(corpus.documents)} passages, {len(corpus.questions)} questions "
+        f"({cfg.corpus.split}); language model {cfg.llm.model}, encoder {cfg.encoder.model}."
     )
     extractions = _extract(cfg, chunks)
     encoder = instantiate(cfg.encoder)
@@ -50,8 +51,8 @@ def main(cfg: DictConfig) -> None:
         metrics[system], folder = _run(cfg, system, corpus, chunks, encoder, index, extractions)
     out.rule("scores")
     out.print(
-        f"Demo corpus, {cfg.corpus.split} split, n = {len(corpus.questions)}; EM, F1 and R@5 in per "
-        "cent with 95% bootstrap intervals. Tokens are input + 4 x output, a question."
+        f"Demo corpus, {cfg.corpus.split} split, n = {len(corpus.questions)}; EM, F1 and R@5 in "
+        "per cent with 95% bootstrap intervals. Tokens are input + 4 x output, a question."
     )
     print(markdown_table(metrics))
     traces = list(read_jsonl(folder / "traces.jsonl"))
@@ -67,10 +68,14 @@ def _extract(cfg: DictConfig, chunks):
     """Reads the first passages live, and takes what was recorded by hand for all others."""
     live = chunks[: cfg.num_live]
     out.print(
-        f"\nExtraction: the model reads {len(live)} of {len(chunks)} passages live; the triplets of "
-        f"the other {len(chunks) - len(live)} were recorded by hand and ship with the package."
+        f"\nExtraction: the model reads {len(live)} of {len(chunks)} passages live; the triplets "
+        f"of the other {len(chunks) - len(live)} were recorded by hand and ship with the package."
     )
-    inputs = {"llm": wiring.plain(cfg.llm), "extractor": wiring.plain(cfg.extractor), "n": len(live)}
+    inputs = {
+        "llm": wiring.plain(cfg.llm),
+        "extractor": wiring.plain(cfg.extractor),
+        "n": len(live),
+    }
     folder = artifact_folder(cfg.paths.artifacts, "triplets", "demo", "live", inputs)
     folder.mkdir(parents=True, exist_ok=True)
     found = []
@@ -80,7 +85,7 @@ def _extract(cfg: DictConfig, chunks):
             report = asyncio.run(
                 extract_corpus(live, extractor, folder, max_failed=1.0, progress=progress)
             )
-        found = wiring.read_triplets(folder)
+        found = list(read_extractions(folder / "triplets.jsonl"))
         out.print(f"live: {report.to_json()}")
         for triplet in found[0].triplets[:3]:
             out.print("   " + " | ".join(triplet.fields), markup=False)
@@ -101,12 +106,8 @@ def _index(cfg: DictConfig, chunks, extractions, encoder):
 def _run(cfg: DictConfig, system: str, corpus, chunks, encoder, index, extractions):
     build = {
         "closed_book": partial(assembly.closed_book, reader=instantiate(cfg.reader)),
-        "bm25": partial(
-            assembly.bm25, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks
-        ),
-        "dense": partial(
-            assembly.dense, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks
-        ),
+        "bm25": partial(assembly.bm25, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks),
+        "dense": partial(assembly.dense, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks),
         "t2rag": partial(
             assembly.t2rag,
             decomposer=instantiate(cfg.decomposer),

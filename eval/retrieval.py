@@ -1,5 +1,7 @@
 """Recall of retrievers for whole questions and for gold sub-questions, without a language model.
 
+Extracts and indexes what is not there yet.
+
 python eval/retrieval.py corpus=musique_openie
 """
 
@@ -10,7 +12,6 @@ import wiring
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from triax.indexing.store import load_index
 from triax.records.verbs import Retriever
 from triax.reporting.tables import markdown_table
 from triax.retrieval.gold_steps import search_steps
@@ -22,10 +23,12 @@ from triax.scoring.significance import mean_interval
 def main(cfg: DictConfig) -> None:
     corpus, chunks = wiring.open_corpus(cfg)
     document_of = {chunk.id: chunk.document_id for chunk in chunks}
+    triplets, _ = wiring.make_triplets(cfg, corpus, chunks)
+    index = wiring.make_index(cfg, corpus, chunks, triplets)
     has_steps = all(question.steps for question in corpus.questions)
     table = {}
     for name in cfg.systems:
-        retriever = _retriever(cfg, name, corpus, chunks)
+        retriever = _retriever(cfg, name, chunks, index)
         groups = [[question.text] for question in corpus.questions]
         found = {name: retriever.search(groups, cfg.num_chunks)}
         if has_steps:
@@ -43,10 +46,12 @@ def main(cfg: DictConfig) -> None:
     print(f"{corpus.name}: {len(corpus.questions)} questions, {len(corpus.documents)} documents\n")
     columns = {f"retrieval/recall@{cutoff}": f"R@{cutoff}" for cutoff in cfg.cutoffs}
     print(markdown_table(table, columns))
-    print(json.dumps({name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()}))
+    print(
+        json.dumps({name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()})
+    )
 
 
-def _retriever(cfg: DictConfig, name: str, corpus, chunks) -> Retriever:
+def _retriever(cfg: DictConfig, name: str, chunks, index) -> Retriever:
     from triax.retrieval.adaptive import AdaptiveRetriever
     from triax.retrieval.bm25 import BM25Retriever
     from triax.retrieval.dense import DenseRetriever
@@ -55,7 +60,6 @@ def _retriever(cfg: DictConfig, name: str, corpus, chunks) -> Retriever:
     if name == "bm25":
         return BM25Retriever(chunks)
     encoder = instantiate(cfg.encoder)
-    index = load_index(wiring.require(wiring.index_folder(cfg, corpus), "index"))
     if name == "dense":
         return DenseRetriever(index, encoder)
     if name == "triplets":

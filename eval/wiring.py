@@ -1,5 +1,6 @@
 """From a configuration to objects, and from objects to the folders that they are kept in."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -9,11 +10,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from triax.corpora.chunks import chunk_documents
 from triax.corpora.corpus import Corpus
+from triax.extraction.recorded import read_extractions
+from triax.extraction.run import extract_corpus
+from triax.extraction.verbalize import propositions
+from triax.indexing.updates import build_index
 from triax.llm.cache import CachedCompleter
 from triax.llm.ledger import Ledger, LedgerCompleter
 from triax.records.documents import Chunk
 from triax.records.verbs import Completer
 from triax.runs.artifacts import artifact_folder
+from triax.tracking.progress import track
 
 # What may differ between two calls of one run without changing any of its results.
 IGNORED = ("batch_size", "paths", "llm.max_concurrent", "llm.batch_size", "llm.timeout_s")
@@ -90,3 +96,41 @@ def run_folder(cfg: DictConfig, name: str) -> Path:
 
 def _choice(group: str) -> str:
     return str(HydraConfig.get().runtime.choices[group])
+
+
+def make_triplets(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk]) -> tuple[Path, dict]:
+    """Extracts what is not extracted yet; returns the folder and the report.
+
+    Raises:
+        ExtractionError: too many chunks failed or gave nothing; what was found is kept.
+    """
+    folder = triplets_folder(cfg, corpus)
+    folder.mkdir(parents=True, exist_ok=True)
+    extractor = open_extractor(cfg, open_completer(cfg, folder / "calls.jsonl"))
+    with track("extract", len(chunks)) as progress:
+        report = asyncio.run(
+            extract_corpus(
+                chunks,
+                extractor,
+                folder,
+                batch_size=cfg.get("batch_size", 64),
+                max_failed=cfg.get("max_failed", 0.05),
+                progress=progress,
+            )
+        )
+    return folder, report.to_json()
+
+
+def make_index(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk], triplets: Path):
+    """Embeds what is not embedded yet and opens the index."""
+    found = propositions(read_extractions(triplets / "triplets.jsonl"))
+    with track("embed", len(found) + len(chunks) * cfg.embeds_chunks) as progress:
+        return build_index(
+            chunks,
+            found,
+            instantiate(cfg.encoder),
+            index_folder(cfg, corpus),
+            extractor=triplets.name,
+            embeds_chunks=cfg.embeds_chunks,
+            progress=progress,
+        )

@@ -109,7 +109,7 @@ import jax, numpy as np
 from jax.sharding import Mesh
 from test_flat import check, tiled
 from triax.indexing.flat import AXIS, FlatSearch
-from triax.indexing.search import AllRows, search
+from triax.indexing.search import NumpySearch, search
 from triax.indexing.tables import Sources
 assert jax.device_count() == 8
 def spread_out(vectors, sources):
@@ -122,11 +122,11 @@ vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.f
 chunks = random.integers(0, 40, 300).astype(np.int32)
 sources = Sources(np.arange(301), chunks, 40)
 groups = [vectors[i : i + 2] + 0.1 for i in range(0, 300, 60)]
-one, many, all_rows = (
+one, many, plain = (
     search(vectors, sources, groups, 7, engine(vectors, sources), depth=4)
-    for engine in (tiled, spread_out, AllRows)
+    for engine in (tiled, spread_out, NumpySearch)
 )
-assert one == many == all_rows
+assert one == many == plain
 print("same")
 """
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from triax.indexing.flat import FlatSearch
-from triax.indexing.search import SMALL, AllRows, default_engine, power_of_two, search, slack
+from triax.indexing.search import SMALL, NumpySearch, default_engine, power_of_two, search, slack
 from triax.indexing.tables import Sources
 from triax.indexing.walk import Walk
 
@@ -52,10 +52,10 @@ def test_r09_all_equal_scores_are_settled_by_row():
     # The engine's own order among equals must not matter: all of them are fetched.
     found = search(vectors, sources, [QUERY], 3, Stingy(vectors, sources), depth=1)[0]
     assert found.rows == found.chunk_rows == (0, 1, 2)
-    assert search(vectors, sources, [QUERY], 99, AllRows(vectors, sources))[0].rows == tuple(
+    assert search(vectors, sources, [QUERY], 99, NumpySearch(vectors, sources))[0].rows == tuple(
         range(6)
     )
-    assert search(vectors, sources, [QUERY], 0, AllRows(vectors, sources)) == [Walk()]
+    assert search(vectors, sources, [QUERY], 0, NumpySearch(vectors, sources)) == [Walk()]
 
 
 def test_rows_without_a_positive_score_need_no_deeper_search():
@@ -74,7 +74,7 @@ def test_r09_an_empty_index_finds_nothing():
 
 def test_few_rows_need_no_device():
     vectors = np.zeros((SMALL + 1, 2), np.float32)
-    assert isinstance(default_engine(vectors[1:], Sources.identity(SMALL)), AllRows)
+    assert isinstance(default_engine(vectors[1:], Sources.identity(SMALL)), NumpySearch)
     assert isinstance(default_engine(vectors, Sources.identity(SMALL + 1)), FlatSearch)
 
 

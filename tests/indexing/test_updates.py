@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,17 @@ def test_r09_no_document_and_no_triplet(tmp_path, toy, names):
     assert index.vectors.shape == (0, 32) and index.chunk_vectors.shape == (len(names), 32)
     grown = add(index, *toy(["ada"]), HashingEncoder(32), tmp_path / "j")
     assert grown.vectors.shape == (2, 32)
+
+
+def test_r30_builders_at_once_give_one_sound_index(tmp_path, toy):
+    def build(_):
+        return build_index(*toy(A + B), HashingEncoder(32), tmp_path / "i")
+
+    with ThreadPoolExecutor(6) as pool:
+        indexes = list(pool.map(build, range(12)))
+    assert all(index.vectors.shape == (7, 32) for index in indexes)
+    whole = build_index(*toy(A + B), HashingEncoder(32), tmp_path / "whole")
+    assert files(indexes[0].folder) == files(whole.folder)
 
 
 CHILD = """

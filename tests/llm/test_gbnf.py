@@ -34,7 +34,18 @@ def test_by_hand(pattern, rule):
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"(?=a)b", r"(?!a)b", r"(?P<n>a)", r"(a)\1", r"a\bb", "(?i)a", "a++", "a^b", "^*a", r"[\D]", "a$b"],
+    [
+        r"(?=a)b",
+        r"(?!a)b",
+        r"(?P<n>a)",
+        r"(a)\1",
+        r"a\bb",
+        "(?i)a",
+        "a++",
+        "a^b",
+        r"[\D]",
+        "a$b",
+    ],
 )
 def test_what_gbnf_cannot_say_is_refused(pattern):
     re.compile(pattern)
@@ -42,6 +53,7 @@ def test_what_gbnf_cannot_say_is_refused(pattern):
         gbnf_of_regex(pattern)
 
 
-def test_what_is_no_regex_is_refused():
+@pytest.mark.parametrize("pattern", ["(a", "^*a", "*", "a**", "[b-a]"])
+def test_what_is_no_regex_is_refused(pattern):
     with pytest.raises(ValueError, match="no regular expression"):
-        gbnf_of_regex("(a")
+        gbnf_of_regex(pattern)

@@ -110,7 +110,7 @@ def matches(grammar: Grammar, text: str, tmp_path) -> bool:
     ],
 )
 def test_spans(line, is_held, tmp_path):
-    text = 'Roger Dean Miller\n Sr. (born 1936) was a singer. His son is Dean Miller, '
+    text = "Roger Dean Miller\n Sr. (born 1936) was a singer. His son is Dean Miller, "
     text += '"Łódź" \\ in quotes'
     assert matches(span_triplets(text, 2), line, tmp_path) == is_held
 

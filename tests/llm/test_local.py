@@ -124,6 +124,7 @@ def test_order_counts_and_mixed_kinds(completer):
     found = run(completer, *requests)
     assert found[0].text in ("yes", "no") and found[0].finish_reason == "stop"
     assert len(found[2].text.split()) <= 3
+    assert found[3].error is None, found[3].error
     assert found[3].text.count(" | ") == 2
     assert (found[4].completion_tokens, found[4].finish_reason) == (3, "length")
     assert found[5].text in ("left", "right")

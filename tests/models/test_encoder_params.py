@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+
 from triax.models.encoder_params import load_encoder
 
 torch = pytest.importorskip("torch")

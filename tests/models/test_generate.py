@@ -1,6 +1,8 @@
 import os
+import re
+import subprocess
+import sys
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -101,7 +103,7 @@ def test_samples_follow_the_model(generator):
 
 
 def generator_logits(generator: Generator, text: bytes) -> np.ndarray:
-    decoder = nnx.merge(generator._graph, generator._weights)
+    decoder = nnx.merge(generator._graph.definition, generator._weights)
     ids = jnp.array([list(text)])
     return np.asarray(decoder(ids, jnp.ones(ids.shape, bool))[0, -1])
 
@@ -115,7 +117,7 @@ def test_limits_are_each_rows_own(generator):
 def test_end_token_ends_a_row(generator):
     free = generator.generate([prompt("ab", 12)])[0]
     end = free.ids[5]
-    stopping = Generator(nnx.merge(generator._graph, generator._weights), [EOS, end])
+    stopping = Generator(nnx.merge(generator._graph.definition, generator._weights), [EOS, end])
     output = stopping.generate([prompt("ab", 12)])[0]
     assert output.ids == free.ids[: free.ids.index(end)]
     assert output.is_finished
@@ -137,8 +139,6 @@ def test_stop_check_ends_a_row_soon(generator):
 
 
 def test_grammar_holds_and_closes_within_the_limit(generator):
-    import re
-
     table = compile_regex(TRIPLETS, TOKENS, WIDTH)
     rows = [
         prompt("ab", 9 + 2 * seed, temperature=1.0, seed=seed, table=table) for seed in range(16)
@@ -206,8 +206,27 @@ def test_slots_buckets(size, bucket):
     assert slots_bucket(size) == bucket
 
 
-def test_rows_spread_over_a_mesh(generator):
-    mesh = jax.make_mesh((1,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    decoder = nnx.merge(generator._graph, generator._weights)
-    rows = [prompt(text) for text in ("ab", "cde", "f", "gh")]
-    assert Generator(decoder, [EOS], mesh=mesh).generate(rows) == generator.generate(rows)
+ON_TWO_DEVICES = """
+import jax
+from flax import nnx
+from triax.models.decoder import Decoder, DecoderConfig
+from triax.models.generate import Generator, Prompt
+
+mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+config = DecoderConfig(260, 64, 128, 1, 4, 2, 16, tie_embeddings=True)
+decoder = nnx.jit(lambda: Decoder(config, rngs=nnx.Rngs(0)))()
+start = tuple(range(1, 100))
+rows = [Prompt(start + (n,) * n, 6, temperature=n % 2, seed=n) for n in range(1, 5)]
+one = Generator(decoder, [256]).generate(rows)
+assert Generator(decoder, [256], mesh=mesh).generate(rows) == one
+assert any(output.ids for output in one)
+"""
+
+
+def test_rows_spread_over_a_mesh():
+    # The number of CPU devices is fixed once jax has started.
+    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", ON_TWO_DEVICES], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

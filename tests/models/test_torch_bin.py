@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+
 from triax.models.torch_bin import load_torch_bin
 
 torch = pytest.importorskip("torch")

@@ -36,7 +36,7 @@ def chunk_documents(
 ) -> list[Chunk]:
     """Windows of `size` tokens of which `overlap` are shared with the one before.
 
-    The defaults are those of T2RAG (section 4.1). A document that fits is one chunk with the
+    The defaults are those of the experiments in T2RAG. A document that fits is one chunk with the
     document's own id; others give `<id>#0`, `<id>#1` and so on. A chunk's text is
     `document.text[chunk.start : chunk.start + len(chunk.text)]`; what lies outside all chunks is
     white space. A document without tokens gives none.

@@ -191,13 +191,13 @@ def _count(
     chunks,
     queries,
     num_rows,
-    slack,
+    tolerance,
     floor,
     num_chunks: int,
     all_chunks: int,
     mesh: Mesh,
 ):
-    def local(vectors, starts, places, chunks, queries, num_rows, slack, floor):
+    def local(vectors, starts, places, chunks, queries, num_rows, tolerance, floor):
         def reach(best, tile):
             tile_vectors, start, tile_places, tile_chunks = tile
             scores = _tile_scores(tile_vectors, start, queries, num_rows)
@@ -207,7 +207,7 @@ def _count(
 
         def count(total, tile):
             scores = _tile_scores(*tile, queries, num_rows)
-            enough = (scores >= (last - 2 * slack)[:, None]) & (scores > floor)
+            enough = (scores >= (last - 2 * tolerance)[:, None]) & (scores > floor)
             return total + enough.sum(axis=1, dtype=jnp.int32), None
 
         lowest = jnp.full((all_chunks + 1, queries.shape[0]), -jnp.inf, jnp.float32)
@@ -218,5 +218,5 @@ def _count(
         total, _ = lax.scan(count, zero, (vectors, starts))
         return lax.psum(total, AXIS)
 
-    whole = (queries, num_rows, slack, floor)
+    whole = (queries, num_rows, tolerance, floor)
     return _sharded(local, mesh, 4, 4)(vectors, starts, places, chunks, *whole)

@@ -2,9 +2,9 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +25,7 @@ from triax.records.verbs import Encoder, TextRole
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int], None] | None
+Vectors = tuple[np.ndarray, np.ndarray | None]
 
 
 def build_index(
@@ -66,17 +67,17 @@ def build_index(
     if (folder / "manifest.json").exists():
         refuse_other(folder, identity)
         return load_index(folder, encoder)
-    texts = tables.propositions["text"].to_pylist()
-    work = _work(folder)
-    vectors = embed(texts, encoder, work / "propositions", role, progress)
-    chunk_vectors = None
-    if embeds_chunks:
+
+    def make() -> Vectors:
+        texts = tables.propositions["text"].to_pylist()
+        vectors = embed(texts, encoder, _work(folder) / "propositions", role, progress)
+        if not embeds_chunks:
+            return vectors.astype(dtype, copy=False), None
         passages = [chunk.passage for chunk in tables.all_chunks()]
-        chunk_vectors = embed(passages, encoder, work / "chunks", "passage", progress)
-        chunk_vectors = chunk_vectors.astype(dtype, copy=False)
-    save_index(folder, tables, vectors.astype(dtype, copy=False), chunk_vectors, identity)
-    shutil.rmtree(work, ignore_errors=True)
-    return load_index(folder)
+        of_chunks = embed(passages, encoder, _work(folder) / "chunks", "passage", progress)
+        return vectors.astype(dtype, copy=False), of_chunks.astype(dtype, copy=False)
+
+    return _write(folder, tables, identity, make)
 
 
 def add(
@@ -102,25 +103,26 @@ def add(
     )
     work = _work(Path(folder))
     role = index.manifest["role"]
-    vectors = _carry(
-        index.tables.propositions["id"].to_pylist(),
-        index.vectors,
-        tables.propositions["id"].to_pylist(),
-        tables.propositions["text"].to_pylist(),
-        lambda texts: embed(texts, encoder, work / "propositions", role, progress),
-    )
-    chunk_vectors = None
-    if index.chunk_vectors is not None:
-        chunk_vectors = _carry(
+
+    def make() -> Vectors:
+        vectors = _carry(
+            index.tables.propositions["id"].to_pylist(),
+            index.vectors,
+            tables.propositions["id"].to_pylist(),
+            tables.propositions["text"].to_pylist(),
+            lambda texts: embed(texts, encoder, work / "propositions", role, progress),
+        )
+        if index.chunk_vectors is None:
+            return vectors, None
+        return vectors, _carry(
             index.tables.chunks["id"].to_pylist(),
             index.chunk_vectors,
             tables.chunks["id"].to_pylist(),
             [chunk.passage for chunk in tables.all_chunks()],
             lambda texts: embed(texts, encoder, work / "chunks", "passage", progress),
         )
-    loaded = _replace(index, tables, vectors, chunk_vectors, Path(folder))
-    shutil.rmtree(work, ignore_errors=True)
-    return loaded
+
+    return _write(Path(folder), tables, _with_inputs(index, tables), make)
 
 
 def delete(index: TripletIndex, document_ids: Collection[str], folder: Path | str) -> TripletIndex:
@@ -151,7 +153,8 @@ def delete(index: TripletIndex, document_ids: Collection[str], folder: Path | st
     rows = np.array([row for row, name in enumerate(names) if name in still], np.int64)
     chunk_rows = np.array([r for r, c in enumerate(all_chunks) if c.id in kept_ids], np.int64)
     chunk_vectors = None if index.chunk_vectors is None else index.chunk_vectors[chunk_rows]
-    return _replace(index, tables, index.vectors[rows], chunk_vectors, Path(folder))
+    vectors = (index.vectors[rows], chunk_vectors)
+    return _write(Path(folder), tables, _with_inputs(index, tables), lambda: vectors)
 
 
 def _work(folder: Path) -> Path:
@@ -176,21 +179,34 @@ def _carry(
     return vectors
 
 
-def _replace(
-    index: TripletIndex,
-    tables: TripletTables,
-    vectors: np.ndarray,
-    chunk_vectors: np.ndarray | None,
-    folder: Path,
-) -> TripletIndex:
+def _with_inputs(index: TripletIndex, tables: TripletTables) -> dict[str, Any]:
+    """The identity of an index that differs in its documents only."""
     manifest = index.manifest
-    identity = identity_of(
+    return identity_of(
         tables,
         manifest["encoder"],
         manifest["dtype"],
         manifest["role"],
         manifest["extractor"],
-        chunk_vectors is not None,
+        manifest["embeds_chunks"],
     )
-    save_index(folder, tables, vectors, chunk_vectors, identity)
+
+
+def _write(
+    folder: Path,
+    tables: TripletTables,
+    identity: Mapping[str, Any],
+    make: Callable[[], Vectors],
+) -> TripletIndex:
+    if (folder / "manifest.json").exists():
+        refuse_other(folder, identity)
+        return load_index(folder)
+    try:
+        save_index(folder, tables, *make(), identity)
+    except FileNotFoundError:
+        # Another run of the same was done first and took the shards away (R30).
+        if not (folder / "manifest.json").exists():
+            raise
+        refuse_other(folder, identity)
+    shutil.rmtree(_work(folder), ignore_errors=True)
     return load_index(folder)

@@ -219,6 +219,9 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """True for a cache of this version, False for an empty file, else an error."""
+    is_inside = connection.in_transaction
+    if not is_inside:
+        connection.execute("BEGIN")  # one view of all three, while another process may write them
     application, version, tables = (
         connection.execute(query).fetchone()[0]
         for query in (
@@ -227,6 +230,8 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
             "SELECT count(*) FROM sqlite_master",
         )
     )
+    if not is_inside:
+        connection.execute("COMMIT")
     if application == APPLICATION_ID and version == SCHEMA:
         return True
     if application == APPLICATION_ID:

@@ -187,18 +187,22 @@ class Endpoint:
         import openai
 
         key = self._key()
+        is_tls = self.base_url.startswith("https:")
 
         async def only_configured(request: Any) -> None:
             for name in list(request.headers):
                 if name.lower() not in _HEADERS:
                     del request.headers[name]
             request.headers["Authorization"] = f"Bearer {key}"
+            if not is_tls:
+                # An idle connection holds a thread of llama.cpp's server for 5 s, and others wait.
+                request.headers["Connection"] = "close"
 
         http = openai.DefaultAsyncHttpxClient(
             event_hooks={"request": [only_configured]},
             follow_redirects=False,
             # No TLS is spoken with an http address, and a set of trusted roots takes 20 ms to load.
-            verify=self.base_url.startswith("https:"),
+            verify=is_tls,
         )
         client = openai.AsyncOpenAI(
             api_key=_NO_KEY,

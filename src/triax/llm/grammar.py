@@ -74,10 +74,10 @@ def span_triplets(text: str, max_triplets: int) -> Grammar:
         raise ValueError("the text has no word that could be a subject; leave such a chunk out")
     spans = json.dumps({"substring_words": text}, ensure_ascii=False)
     _check_limit(max_triplets)
-    lines = f'LINE ("\\n" LINE){{0,{max_triplets - 1}}}'
+    more = f' ("\\n" LINE){{0,{max_triplets - 1}}}' if max_triplets > 1 else ""
     # The line is one lexeme: llguidance's lexer does not go back from a span that could go on
     # after its space to the separator that begins with one.
-    source = f"""start: {lines}
+    source = f"""start: LINE{more}
 LINE: SUBJECT " | " PREDICATE " | " OBJECT
 SUBJECT: SPAN & /{_span(SUBJECT_WORDS)}/
 OBJECT: SPAN & /{_span(OBJECT_WORDS)}/

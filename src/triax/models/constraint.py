@@ -243,7 +243,7 @@ class RowTables(NamedTuple):
 
 
 def stack_tables(tables: Sequence[TokenTable]) -> RowTables:
-    """Puts the rows' tables side by side, equal ones once; numpy arrays, sizes in powers of 4."""
+    """Puts the rows' tables side by side, equal ones once; numpy arrays, sizes in powers of 4 from ones that most need."""
     starts: dict[int, tuple[int, int]] = {}
     distinct: list[TokenTable] = []
     entries = states = 0
@@ -253,7 +253,7 @@ def stack_tables(tables: Sequence[TokenTable]) -> RowTables:
             entries, states = entries + table.next.size, states + len(table.distance)
             distinct.append(table)
     moves = np.full(_power(entries, 2**20), -1, np.int16)
-    distance = np.full(_power(states, 2**12), UNREACHABLE, np.int32)
+    distance = np.full(_power(states, MAX_STATES), UNREACHABLE, np.int32)
     is_end = np.zeros(len(distance), bool)
     for table in distinct:
         at, state = starts[id(table)]

@@ -75,7 +75,8 @@ class EncoderConfig:
             num_positions=config["max_position_embeddings"],
             num_token_types=0 if is_mpnet else config.get("type_vocab_size", 2),
             num_relative_buckets=config.get("relative_attention_num_buckets", 32) * is_mpnet,
-            pad_id=None if kind == "bert" else config.get("pad_token_id", 1),
+            # MPNet's positions are built for 1, whatever the configuration says.
+            pad_id={"bert": None, "mpnet": 1}.get(kind, config.get("pad_token_id", 1)),
             layer_norm_eps=config.get("layer_norm_eps", 1e-12),
             dropout=config.get("hidden_dropout_prob", 0.1),
             attention_dropout=config.get("attention_probs_dropout_prob", 0.1),

@@ -94,9 +94,23 @@ class _Prefix(NamedTuple):
     padding: int
 
 
+class _Graph:
+    """A module's definition as a static argument: its own hash takes milliseconds each time."""
+
+    def __init__(self, definition: Any):
+        self.definition = definition
+        self._hash = hash(definition)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Graph) and self.definition == other.definition)
+
+
 @partial(jax.jit, static_argnums=0, donate_argnums=5)
 def _read_piece(
-    graph: Any,
+    graph: _Graph,
     weights: Any,
     ids: Int[Array, "batch piece"],
     positions: Int[Array, "batch piece"],
@@ -104,7 +118,7 @@ def _read_piece(
     cache: KVCache,
     index: Int[Array, ""],
 ) -> KVCache:
-    return nnx.merge(graph, weights).extend(ids, positions, key_mask, cache, index)[1]
+    return nnx.merge(graph.definition, weights).extend(ids, positions, key_mask, cache, index)[1]
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -121,10 +135,15 @@ def _spread(cache: Any, batch: int, slots: int) -> Any:
 
 @partial(jax.jit, static_argnums=0, donate_argnums=2)
 def _write(
-    graph: Any, weights: Any, rows: Rows, limits: Limits, tables: RowTables, until: Int[Array, ""]
+    graph: _Graph,
+    weights: Any,
+    rows: Rows,
+    limits: Limits,
+    tables: RowTables,
+    until: Int[Array, ""],
 ) -> Rows:
     """Writes tokens until step `until`, or until every row is done."""
-    decoder = nnx.merge(graph, weights)
+    decoder = nnx.merge(graph.definition, weights)
 
     def write_one(rows: Rows) -> Rows:
         hidden, cache = decoder.extend(
@@ -199,7 +218,8 @@ class Generator:
         """
         self.config = decoder.config
         self.width = decoder.config.vocab_size
-        self._graph, self._weights = nnx.split(decoder)
+        definition, self._weights = nnx.split(decoder)
+        self._graph = _Graph(definition)
         self._dtype = dtype
         self._rows_over = mesh and jax.sharding.NamedSharding(
             mesh, jax.sharding.PartitionSpec(mesh.axis_names[0])
@@ -321,12 +341,13 @@ class Generator:
     ) -> tuple[Rows, RowTables]:
         """Puts what the matchers allow next into the classes of their rows' tables."""
         is_done = np.asarray(rows.is_done)
+        is_eos = np.asarray(self._is_eos)
         classes, state = np.array(tables.classes), np.array(rows.state)
         for row in matched:
             if not is_done[row]:
                 allowed = prompts[row].matcher.allowed(self.width)
                 classes[row] = allowed
-                state[row] = 0 if (allowed & np.asarray(self._is_eos)).any() else 1
+                state[row] = 0 if allowed[is_eos].any() else 1
         return rows._replace(state=self._put(state)), tables._replace(classes=jnp.asarray(classes))
 
     def _look(

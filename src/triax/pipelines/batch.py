@@ -1,8 +1,10 @@
 """Many questions through a pipeline, in batches, resumable after a kill at any point (R4)."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from triax.records.files import atomic_write, write_jsonl
 from triax.records.questions import Question
@@ -58,9 +60,14 @@ async def answer_all(
             for rank, chunk_id in enumerate(row["chunk_ids"], 1):
                 # Ranks decide: a score that falls by one keeps every reader of TREC runs in order.
                 score = len(row["chunk_ids"]) - rank + 1
-                run = f"{row['question_id']} Q0 {chunk_id} {rank} {score} {pipeline.name}\n"
-                stream.write(run)
+                fields = (row["question_id"], "Q0", chunk_id, rank, score, pipeline.name)
+                stream.write(" ".join(_trec_field(field) for field in fields) + "\n")
     return answers
+
+
+def _trec_field(value: object) -> str:
+    """Blanks separate the fields of a TREC run, so one inside an id is percent-encoded."""
+    return re.sub(r"\s", lambda blank: quote(blank[0]), str(value))
 
 
 def _answer(trace: dict[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,9 @@ class T2RAG:
     `num_chunks` is the paper's k, `max_rounds` its N (1 is the ablation "single round").
     `question_query` says when the question itself is searched too: `when_empty` as in the
     paper's second version (nothing is searchable), `always`, or `never`. `max_calls` and
-    `max_tokens` end a question's rounds once they are spent (R17); None means no limit.
+    `max_tokens` end a question's rounds once they are spent (R17), after which one call is made
+    for the answer; None means no limit. A call that fails outright ends its question with an
+    error, so that a later run can make it again; an unreadable answer leaves the state as it was.
     """
 
     retriever: Retriever
@@ -76,17 +78,18 @@ class T2RAG:
         replies = await self.decomposer.decompose([path.question for path in paths])
         for path, reply in zip(paths, replies, strict=True):
             path.usage += reply.usage
-            if reply.value is None:
-                path.error = f"decomposition: {reply.error}"
+            if not reply.value:
+                path.error = f"decomposition: {reply.error or 'no query triplet'}"
                 continue
             path.decomposition = reply.value
             path.state = State.of(reply.value)
-            if path.state.is_resolved:
-                path.stop_reason = "resolved"
+            path.stop_reason = (
+                "resolved" if path.state.is_resolved else self._budget_spent(path.usage)
+            )
 
     async def _advance(self, paths: Sequence[_Progress], number: int) -> None:
         groups = [self._queries(path) for path in paths]
-        evidences = await asyncio.to_thread(self.retriever.search, groups, self.num_chunks)
+        evidences = await self._search(groups)
         found = [
             (path, group, evidence)
             for path, group, evidence in zip(paths, groups, evidences, strict=True)
@@ -98,6 +101,18 @@ class T2RAG:
         answered = {id(path): reply for (path, *_), reply in zip(found, replies, strict=True)}
         for path, group, evidence in zip(paths, groups, evidences, strict=True):
             self._turn(path, number, group, evidence, answered.get(id(path)))
+
+    async def _search(self, groups: Sequence[Sequence[str]]) -> list[Evidence]:
+        """One search for all questions that have something to search for."""
+        evidences = [Evidence() for _ in groups]
+        asking = [i for i, group in enumerate(groups) if group]
+        if asking:
+            found = await asyncio.to_thread(
+                self.retriever.search, [groups[i] for i in asking], self.num_chunks
+            )
+            for i, evidence in zip(asking, found, strict=True):
+                evidences[i] = evidence
+        return evidences
 
     def _turn(
         self,
@@ -122,17 +137,22 @@ class T2RAG:
         path.rounds.append(
             Round(number, tuple(group), evidence, before, path.state, "; ".join(notes))
         )
-        path.stop_reason = self._budget_spent(path.usage) or stop_reason(
+        path.stop_reason = stop_reason(
             before, path.state, number, self.max_rounds, has_evidence=bool(evidence.chunks)
-        )
-        if reply is not None and reply.value is None and path.stop_reason == "no progress":
-            path.stop_reason = "unreadable resolution"
+        ) or self._budget_spent(path.usage)
+        if reply is not None and reply.value is None:
+            if reply.is_failed:
+                path.error = f"resolution: {reply.error}"
+                path.stop_reason = "error"
+            elif path.stop_reason == "no progress":
+                path.stop_reason = "unreadable resolution"
 
     def _queries(self, path: _Progress) -> list[str]:
-        queries = list(dict.fromkeys(query.query for query in path.state.searchable))
+        # `?x | ?x | ?x` has one unknown and nothing to search for.
+        queries = list(dict.fromkeys(one.query for one in path.state.searchable if one.query))
         if self.question_query == "always" or (self.question_query == "when_empty" and not queries):
             queries.append(path.question.text)
-        return [query for query in queries if query]
+        return queries
 
     def _budget_spent(self, usage: Usage) -> str:
         if self.max_calls is not None and usage.calls >= self.max_calls:

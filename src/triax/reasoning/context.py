@@ -24,15 +24,15 @@ class Budget:
 def render_evidence(evidence: Evidence, budget: Budget, *, keeps_chunks: bool = True) -> str:
     """Passages (unless left out) and propositions as two headed lists; "" where both are empty."""
     blocks = []
-    if keeps_chunks and evidence.chunks:
-        chunks = evidence.chunks[: budget.max_chunks]
+    chunks = evidence.chunks[: budget.max_chunks] if keeps_chunks else ()
+    if chunks:
         blocks.append(
             "Passages:\n"
             + "\n".join(
                 f"[{i}] {budget.cut(found.chunk.passage)}" for i, found in enumerate(chunks, 1)
             )
         )
-    if evidence.hits:
-        hits = evidence.hits[: budget.max_propositions]
+    hits = evidence.hits[: budget.max_propositions]
+    if hits:
         blocks.append("Facts:\n" + "\n".join(f"- {hit.proposition.text}" for hit in hits))
     return "\n\n".join(blocks)

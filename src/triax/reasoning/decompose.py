@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from triax.reasoning.ask import Reply, Unreadable, ask, conversation
 from triax.records.completions import Completion, CompletionRequest, Grammar
@@ -43,6 +43,7 @@ SHOTS = (
 )
 
 
+@runtime_checkable
 class Decomposer(Protocol):
     """Gives each question its query triplets; None and a reason where that failed."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from triax.reasoning.answer_text import first_line, is_abstention, without_thinking
 from triax.reasoning.ask import Reply, Unreadable, ask, conversation
@@ -75,6 +75,7 @@ class Task:
     evidence: Evidence
 
 
+@runtime_checkable
 class Resolver(Protocol):
     """Gives for each task the triplets that it could fill; None where the answer was unreadable."""
 
@@ -201,7 +202,7 @@ def parse_resolution(text: str, *, is_cut: bool = False) -> tuple[QueryTriplet, 
 
 
 def _read_blocks(lines: Sequence[str]) -> tuple[list[QueryTriplet], list[str]]:
-    """The triplets of `Subject:/Predicate:/Object:` blocks, and all other lines without headings."""
+    """The triplets of `Subject:/Predicate:/Object:` blocks, and the other lines, no headings."""
     triplets: list[QueryTriplet] = []
     current: dict[str, str] = {}
     rest: list[str] = []

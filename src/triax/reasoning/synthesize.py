@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from triax.reasoning.answer_text import first_line, is_abstention, without_thinking
 from triax.reasoning.ask import Reply, Unreadable, ask, conversation
@@ -57,6 +57,7 @@ class Short:
     text: str | None
 
 
+@runtime_checkable
 class Synthesizer(Protocol):
     """Answers from the triplets that are known at the end."""
 

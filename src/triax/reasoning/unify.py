@@ -4,8 +4,10 @@ A language model answers in words; which placeholder it filled, and where else t
 stands, is decided here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from triax.records.query_triplets import Placeholder, QueryTriplet, Term
 from triax.records.text import normalise
@@ -26,9 +28,10 @@ class Match:
 def unify(query: QueryTriplet, answer: QueryTriplet) -> Match | None:
     """Fits an answer to a query: known fields agree, placeholders take the answer's text.
 
-    Subject and object must agree up to case and width where both are known; so must the
-    predicate. A placeholder of the answer leaves the query's placeholder open. None if a field
-    contradicts, or if one name would get two values.
+    Fields must agree up to case and width where both are known. A placeholder of the answer
+    leaves the query's placeholder open. A field such as `the director of ?film` binds ?film where
+    the answer repeats the words around it; any other text answers the field as a whole and binds
+    nothing. None if a field contradicts, if one name would get two values, or if nothing is filled.
     """
     bindings: dict[str, str] = {}
     terms: list[Term] = []
@@ -38,15 +41,12 @@ def unify(query: QueryTriplet, answer: QueryTriplet) -> Match | None:
                 return None
             terms.append(mine)
         elif theirs.placeholders:
+            if mine.known and theirs.known and not _same(mine.known, theirs.known):
+                return None
             terms.append(mine)
         else:
-            value = _value(mine, theirs.known)
-            if value is None:
-                return None
-            for placeholder in mine.placeholders:
-                if not placeholder.name:
-                    continue
-                if not _same(bindings.setdefault(placeholder.name, value), value):
+            for name, value in _values(mine, theirs.known):
+                if name and not _same(bindings.setdefault(name, value), value):
                     return None
             terms.append(Term.literal(theirs.known))
     filled = QueryTriplet(*terms).fill(bindings)
@@ -54,14 +54,16 @@ def unify(query: QueryTriplet, answer: QueryTriplet) -> Match | None:
 
 
 def match(answer: QueryTriplet, open_queries: Sequence[QueryTriplet]) -> list[Match]:
-    """All open queries that the answer fits, those with the same predicate wording first.
+    """The open queries that the answer fits best, in their order.
 
-    A model often words the predicate anew; when no query agrees on all known fields, those that
-    agree on subject and object are taken.
+    Best are those with the most known fields, since `A | father | B` answers `A | father | ?x`
+    rather than `?x | father | ?y`. A model often words the predicate anew; when no query agrees on
+    all known fields, those that agree on subject and object are taken, the most alike in the
+    words of their predicate.
     """
     exact = [found for query in open_queries if (found := unify(query, answer))]
     if exact:
-        return exact
+        return _best(exact, lambda found: _num_known(found.query))
     loose = []
     for query in open_queries:
         if query.predicate.placeholders or answer.predicate.placeholders:
@@ -70,7 +72,10 @@ def match(answer: QueryTriplet, open_queries: Sequence[QueryTriplet]) -> list[Ma
         anchored = any(not term.placeholders for term in (query.subject, query.object))
         if anchored and (found := unify(query, reworded)):
             loose.append(found)
-    return loose
+    words = _words(answer.predicate)
+    return _best(
+        loose, lambda found: (_num_known(found.query), len(words & _words(found.query.predicate)))
+    )
 
 
 def fill_all(queries: Iterable[QueryTriplet], bindings: Mapping[str, str]) -> list[QueryTriplet]:
@@ -83,16 +88,27 @@ def _same(left: str, right: str) -> bool:
     return normalise(left) == normalise(right)
 
 
-def _value(term: Term, text: str) -> str | None:
-    """The text that stands for the one placeholder of `the director of ?film`; None if no fit."""
-    if len(term.placeholders) != 1:
-        return None
+def _best(found: list[Match], rank: Callable[[Match], Any]) -> list[Match]:
+    best = max(map(rank, found), default=None)
+    return [one for one in found if rank(one) == best]
+
+
+def _num_known(query: QueryTriplet) -> int:
+    return sum(not term.placeholders for term in query.terms)
+
+
+def _words(term: Term) -> set[str]:
+    return set(normalise(term.known).split())
+
+
+def _values(term: Term, text: str) -> list[tuple[str, str]]:
+    """What each placeholder of a field stands for in a text; nothing where the text differs."""
     if len(term.parts) == 1:
-        return text
-    position = next(i for i, part in enumerate(term.parts) if isinstance(part, Placeholder))
-    before = " ".join(str(part) for part in term.parts[:position])
-    after = " ".join(str(part) for part in term.parts[position + 1 :])
-    folded = text.casefold()
-    if folded.startswith(before.casefold()) and folded.endswith(after.casefold()):
-        return text[len(before) : len(text) - len(after)].strip() or None
-    return text
+        return [(found.name, text) for found in term.placeholders]
+    pattern = r"\s*".join(
+        "(.*?\\S.*?)" if isinstance(part, Placeholder) else re.escape(part) for part in term.parts
+    )
+    if not (fitting := re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL)):
+        return []
+    values = [value.strip() for value in fitting.groups()]
+    return [(found.name, value) for found, value in zip(term.placeholders, values, strict=True)]

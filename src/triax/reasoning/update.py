@@ -1,10 +1,10 @@
 """The state machine of T2RAG: how an answer of the solver moves a state on. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from triax.reasoning.unify import fill_all, match
-from triax.records.query_triplets import QueryTriplet
+from triax.records.query_triplets import Placeholder, QueryTriplet
 from triax.records.state import Resolved, State
 from triax.records.text import normalise
 
@@ -24,39 +24,48 @@ def update(
 
     Each answer is fitted to the open query triplets; its values are put wherever the same named
     placeholder stands, so fuzzy triplets become searchable and searchable ones resolved. What was
-    not answered stays open. An answer that fits several queries in different ways decides
-    nothing: if it is searchable it is searched beside them. An answer that fits none is dropped
-    and counted. The resolved set only grows.
+    not answered stays open. An answer that fits several queries equally well but with other
+    values binds nothing: it is kept as resolved, or searched, beside them. An answer that fits
+    none is dropped and counted. The resolved set only grows, and answers that do not contradict
+    each other may come in any order.
     """
     queries = list(state.searchable + state.fuzzy)
-    resolved = list(state.resolved)
+    extra: list[QueryTriplet] = []
     num_unmatched = 0
-    # Resolved answers first: the values they bind decide what the searchable ones can mean.
-    for answer in sorted(answers, key=lambda triplet: len(triplet.placeholders)):
-        if any(_same(answer, query) for query in queries):
+    # Complete answers first: the values they bind decide what the others can mean.
+    waiting = sorted(_distinct(answers), key=lambda answer: len(answer.placeholders))
+    while decisive := next((one for one in waiting if _decides(one, queries)), None):
+        waiting.remove(decisive)
+        queries = _apply(decisive, queries)
+    for answer in waiting:
+        if any(_shape(answer) == _shape(query) for query in queries):
             continue
-        found = match(answer, queries)
-        if not found:
-            num_unmatched += not _is_known(answer, resolved)
-            continue
-        if len({_key(one.filled) for one in found}) > 1 or (
-            len(found) > 1 and len({tuple(sorted(one.bindings.items())) for one in found}) > 1
-        ):
-            if answer.kind == "searchable":
-                queries.append(answer)
-            else:
-                num_unmatched += 1
-            continue
-        first = found[0]
-        position = queries.index(first.query)
-        queries[position] = first.filled
-        queries = fill_all(queries, first.bindings)
-    closed = [query for query in queries if query.kind == "resolved"]
-    for query in closed:
-        if not _is_known(query, resolved):
+        if answer.kind != "fuzzy" and match(answer, queries):
+            extra.append(answer)
+        else:
+            num_unmatched += not _is_known(answer, state.resolved)
+    queries += extra
+    resolved = list(state.resolved)
+    for query in queries:
+        if query.kind == "resolved" and not _is_known(query, resolved):
             resolved.append(Resolved(query.as_triplet(), chunk_ids, round))
     left = State.of(_distinct(query for query in queries if query.kind != "resolved"))
     return Update(replace(left, resolved=tuple(resolved)), num_unmatched)
+
+
+def _decides(answer: QueryTriplet, queries: Sequence[QueryTriplet]) -> bool:
+    """Whether the answer fills open queries in one way only."""
+    if any(_shape(answer) == _shape(query) for query in queries):
+        return False
+    found = match(answer, queries)
+    ways = {(_key(one.filled), tuple(sorted(one.bindings.items()))) for one in found}
+    return len(ways) == 1
+
+
+def _apply(answer: QueryTriplet, queries: Sequence[QueryTriplet]) -> list[QueryTriplet]:
+    found = match(answer, queries)
+    filled = {one.query: one.filled for one in found}
+    return fill_all([filled.get(query, query) for query in queries], found[0].bindings)
 
 
 def stop_reason(
@@ -83,8 +92,12 @@ def _key(triplet: QueryTriplet) -> tuple[str, ...]:
     return tuple(normalise(str(term)) for term in triplet.terms)
 
 
-def _same(left: QueryTriplet, right: QueryTriplet) -> bool:
-    return _key(left) == _key(right)
+def _shape(triplet: QueryTriplet) -> tuple[str, ...]:
+    """The key without the names of placeholders: a model may repeat `?author` as `?`."""
+    return tuple(
+        normalise(" ".join("?" if isinstance(part, Placeholder) else part for part in term.parts))
+        for term in triplet.terms
+    )
 
 
 def _is_known(answer: QueryTriplet, resolved: Sequence[Resolved]) -> bool:
@@ -92,5 +105,8 @@ def _is_known(answer: QueryTriplet, resolved: Sequence[Resolved]) -> bool:
     return any(tuple(map(normalise, known.triplet.fields)) == fields for known in resolved)
 
 
-def _distinct(queries) -> list[QueryTriplet]:
-    return list({_key(query): query for query in reversed(list(queries))}.values())[::-1]
+def _distinct(queries: Iterable[QueryTriplet]) -> list[QueryTriplet]:
+    found: dict[tuple[str, ...], QueryTriplet] = {}
+    for query in queries:
+        found.setdefault(_key(query), query)
+    return list(found.values())

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,25 +35,46 @@ def read_jsonl(path: Path | str) -> Iterator[dict[str, Any]]:
     """Yields the objects of a .jsonl or .jsonl.gz file.
 
     Raises:
-        ValueError: a line is no JSON object; the message names file and line.
+        ValueError: a line is no JSON object, no UTF-8, or the file ends inside its compressed
+            data; the message names file and line.
     """
     path = Path(path)
-    opened = (
-        gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8")
-    )
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    number = 0
     with opened as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}:{number}: no JSON ({error}); one object a line") from None
-            if not isinstance(value, dict):
-                raise ValueError(f"{path}:{number}: a {type(value).__name__}, expected an object")
-            yield value
+        try:
+            for number, line in enumerate(stream, 1):
+                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if line.strip():
+                    yield _object(line, f"{path}:{number}")
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{path}:{number + 1}: damaged gzip data ({error}); get the file again"
+            ) from None
+
+
+def _object(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: no UTF-8 ({error.reason}); convert the file") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{place}: no JSON ({error}); one object a line") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: a {type(value).__name__}, expected an object")
+    return value
+
+
+def json_line(row: Mapping[str, Any]) -> str:
+    """One JSON object with its line end, in characters that UTF-8 can hold.
+
+    Half of a surrogate pair, which a model or a corpus may give, is written as an escape.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def write_jsonl(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -60,12 +82,16 @@ def write_jsonl(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> int:
     count = 0
     with atomic_write(path) as stream:
         for count, row in enumerate(rows, 1):  # noqa: B007
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            stream.write(json_line(row))
     return count
 
 
 def write_json(path: Path | str, value: Any) -> None:
-    """Writes one readable JSON file with sorted keys, atomically."""
+    """Writes one readable JSON file with sorted keys, atomically.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
     with atomic_write(path) as stream:
-        json.dump(value, stream, ensure_ascii=False, indent=2, sort_keys=True)
-        stream.write("\n")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True)
+        stream.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")

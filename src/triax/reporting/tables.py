@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from triax.records.text import clean
+
 COLUMNS = {
     "answer/em": "EM",
     "answer/f1": "F1",
@@ -12,7 +14,7 @@ COLUMNS = {
     "cost/weighted_tokens": "tokens",
     "cost/seconds": "s/question",
 }
-_PERCENT = ("answer/em", "answer/f1", "retrieval/recall@2", "retrieval/recall@5", "retrieval/all@5")
+_PERCENT = ("answer/em", "answer/f1", "retrieval/recall@", "retrieval/all@")
 
 
 def markdown_table(
@@ -20,11 +22,13 @@ def markdown_table(
 ) -> str:
     """One row a run, one column a metric; what a run has not measured is a dash, never a zero.
 
-    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1 and recall are in
-    per cent.
+    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, recall and all
+    are in per cent.
     """
-    head = ["run", *columns.values()]
-    rows = [[name, *(_cell(metrics, key) for key in columns)] for name, metrics in runs.items()]
+    head = ["run", *map(_plain, columns.values())]
+    rows = [
+        [_plain(name), *(_cell(metrics, key) for key in columns)] for name, metrics in runs.items()
+    ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = [_line(head, widths), _line(["-" * width for width in widths], widths)]
     return "\n".join(lines + [_line(row, widths) for row in rows])
@@ -34,13 +38,26 @@ def _cell(metrics: Mapping[str, Any], key: str) -> str:
     value = metrics.get(key)
     if value is None:
         return "–"
-    scale = 100.0 if key in _PERCENT else 1.0
-    shown = f"{value * scale:.1f}" if abs(value * scale) < 1000 else f"{value * scale:,.0f}"
+    is_share = key.startswith(_PERCENT)
     low, high = metrics.get(f"{key}/low"), metrics.get(f"{key}/high")
+    shown = _number(value, is_share)
     if low is None or high is None:
         return shown
-    return f"{shown} [{low * scale:.1f}, {high * scale:.1f}]"
+    return f"{shown} [{_number(low, is_share)}, {_number(high, is_share)}]"
+
+
+def _number(value: float, is_share: bool) -> str:
+    """One decimal; two digits for what is below 1 and no share, none from 1000 on."""
+    value = 100.0 * value if is_share else value
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2g}" if 0 < abs(value) < 0.95 and not is_share else f"{value:.1f}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
+
+
+def _plain(name: str) -> str:
+    """A name that cannot end its cell or its row (R24)."""
+    return " ".join(clean(name).split()).replace("|", "\\|")

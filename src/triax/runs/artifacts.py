@@ -14,8 +14,11 @@ def artifact_folder(
     """`root/kind/corpus/variant-<hash>`; other inputs give another folder.
 
     `inputs` must be JSON. The hash is the first 12 hex digits of the sha256 of its sorted form.
+    The three names come from data, so all but letters, digits, dots, dashes and underscores is
+    replaced, and they are cut at 60 characters: the folder is always three levels under `root`.
     """
     text = json.dumps(inputs, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
-    safe = [re.sub(r"[^\w.-]+", "_", part).strip(".") or "_" for part in (kind, corpus, variant)]
+    names = (kind, corpus, variant)
+    safe = [re.sub(r"[^\w.-]+", "_", name).strip(".")[:60] or "_" for name in names]
     return Path(root).expanduser() / safe[0] / safe[1] / f"{safe[2]}-{digest}"

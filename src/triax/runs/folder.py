@@ -44,12 +44,17 @@ def claim(path: Path | str, config: Mapping[str, Any], ignored: Collection[str] 
     lock = (path / ".lock").open("a+", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         lock.seek(0)
         holder = lock.read().strip() or "unknown"
         lock.close()
         raise RunFolderError(
             f"{path} is in use by process {holder}; wait for it, or use a new name="
+        ) from None
+    except OSError as error:
+        lock.close()
+        raise RunFolderError(
+            f"{path} cannot be locked ({error.strerror}); use a folder on a file system with locks"
         ) from None
     lock.truncate(0)
     lock.write(str(os.getpid()))
@@ -69,7 +74,10 @@ def _compare(path: Path, config: Mapping[str, Any], ignored: Collection[str]) ->
         write_json(stored_path, wanted)
         write_json(path / "environment.json", describe_environment())
         return
-    stored = json.loads(stored_path.read_text(encoding="utf-8"))
+    try:
+        stored = json.loads(stored_path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunFolderError(f"{stored_path} is no JSON ({error}); delete the folder") from None
     before, now = _flat(stored), _flat(wanted)
     changed = {
         key: (before.get(key), now.get(key))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from triax.records.files import json_line
+
 
 class ItemLog:
     """An append-only file of rows that carry an id. The last row of an id counts."""
@@ -25,7 +27,7 @@ class ItemLog:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Adds rows; they are on disk when this returns."""
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        text = "".join(map(json_line, rows))
         with self.path.open("ab") as stream:
             stream.write(text.encode("utf-8"))
             stream.flush()
@@ -34,12 +36,12 @@ class ItemLog:
     def _read(self) -> Iterator[dict[str, Any]]:
         if not self.path.exists():
             return
-        with self.path.open(encoding="utf-8") as stream:
+        with self.path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
                 try:
                     row = json.loads(line)
                     row[self._key]
-                except (json.JSONDecodeError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError):
                     raise ValueError(
                         f"{self.path}:{number} is no JSON object with {self._key!r}; delete that "
                         "line, and its item is done again"

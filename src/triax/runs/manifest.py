@@ -12,7 +12,11 @@ _PACKAGES = ("triax", "jax", "jaxlib", "flax", "numpy", "tokenizers", "datasets"
 
 
 def describe_environment() -> dict[str, Any]:
-    """Time, machine, versions and the state of the source tree; no user, host or path."""
+    """Time, machine, versions and the state of the source tree; no user, host or path.
+
+    What cannot be had is None: a package that is not installed, git outside a checkout.
+    """
+    changes = _git("status", "--porcelain")
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -20,7 +24,7 @@ def describe_environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "versions": {name: _version(name) for name in _PACKAGES},
         "git": _git("rev-parse", "HEAD"),
-        "git_is_clean": _git("status", "--porcelain") == "",
+        "git_is_clean": None if changes is None else changes == "",
     }
 
 
@@ -34,7 +38,7 @@ def _version(name: str) -> str | None:
 def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), *arguments],
+            ["git", "--no-optional-locks", "-C", str(Path(__file__).parent), *arguments],
             capture_output=True,
             text=True,
             timeout=10,

@@ -9,7 +9,7 @@ OUTPUT_WEIGHT = 4.0
 
 
 def weighted_tokens(usage: Usage, output_weight: float = OUTPUT_WEIGHT) -> float:
-    """Input tokens plus four times output tokens, T2RAG's measure of cost (section 4.1).
+    """Input tokens plus four times output tokens, T2RAG's measure of cost (its experiments).
 
     >>> weighted_tokens(Usage(prompt_tokens=100, completion_tokens=10))
     140.0

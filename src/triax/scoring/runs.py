@@ -29,9 +29,17 @@ def score_run(
         cutoffs: the k of recall and of all.
 
     Returns:
-        Summary, and one row a question with all its scores.
+        Summary, and one row a question with all its scores. Retrieval is not scored where no
+        question has a chunk, as in a closed book.
+
+    Raises:
+        ValueError: a question has two rows, or none, or as in `score_retrieval`.
     """
     by_id = {row["question_id"]: row for row in answers}
+    if len(by_id) != len(answers):
+        raise ValueError(
+            f"{len(answers)} answers to {len(by_id)} questions; expected one row a question"
+        )
     summary, answer_rows = score_answers({i: row["answer"] for i, row in by_id.items()}, questions)
     merged: dict[str, dict[str, Any]] = {i: {"question_id": i} for i in by_id}
     _merge(merged, answer_rows)

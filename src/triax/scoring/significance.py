@@ -64,7 +64,7 @@ def paired_bootstrap(
 
     Questions are drawn with replacement, both scores of one together. The p-value is the share of
     resamples in which the difference, centred on 0, is at least as large as the observed one
-    (Berg-Kirkpatrick et al., 2012, section 2), with one added above and below so that it is never 0.
+    (Berg-Kirkpatrick et al., 2012, section 2), with one added above and below, so it is never 0.
 
     Raises:
         ValueError: the lengths differ, or as for `mean_interval`.

@@ -1,0 +1,115 @@
+import asyncio
+from functools import partial
+
+import pytest
+
+from triax.indexing.hashing import HashingEncoder
+from triax.llm.scripted import ScriptedCompleter
+from triax.pipelines import assembly
+from triax.reasoning.decompose import GoldDecomposer, PromptedDecomposer
+from triax.reasoning.resolve import FillingResolver
+from triax.reasoning.synthesize import PromptedSynthesizer, Reader
+from triax.records.documents import Chunk
+from triax.records.query_triplets import QueryTriplet
+from triax.records.questions import Question
+from triax.records.triplets import Extraction, Triplet
+
+CHUNKS = [
+    Chunk("a", "a", "Vertigo is a film by Hitchcock.", "Vertigo"),
+    Chunk("b", "b", "Stalker is a film by Tarkovsky.", "Stalker"),
+]
+FACTS = [
+    Extraction("a", (Triplet("Vertigo", "directed by", "Hitchcock"),)),
+    Extraction("b", (Triplet("Stalker", "directed by", "Tarkovsky"),)),
+]
+QUESTION = Question(
+    "q",
+    "Who directed Vertigo?",
+    gold_query_triplets=(QueryTriplet.parse("Vertigo", "directed by", "?who"),),
+)
+
+
+def parts(answers, **given):
+    def never():
+        raise AssertionError("opened in vain")
+
+    given = {"open_index": never, "read_extractions": never} | given
+    return assembly.Parts(ScriptedCompleter(answers), HashingEncoder(64), CHUNKS, **given)
+
+
+def ask(pipeline):
+    [trace] = asyncio.run(pipeline.answer([QUESTION]))
+    assert trace.error is None
+    return trace
+
+
+def test_closed_book_opens_no_index():
+    trace = ask(assembly.closed_book(parts(["Hitchcock"]), reader=Reader))
+    assert (trace.pipeline, trace.answer, trace.chunk_ids) == ("closed_book", "Hitchcock", ())
+
+
+def test_bm25_opens_no_triplet_index():
+    trace = ask(assembly.bm25(parts(["Hitchcock"]), reader=Reader, num_chunks=1))
+    assert (trace.pipeline, trace.chunk_ids) == ("bm25", ("a",))
+
+
+def test_the_index_is_opened_once():
+    opened = []
+
+    def open_index():
+        opened.append(1)
+        return object()
+
+    given = parts([], open_index=open_index)
+    assert opened == []
+    assert given.index is given.index
+    assert opened == [1]
+
+
+@pytest.mark.parametrize("decomposer", [GoldDecomposer, partial(GoldDecomposer)])
+def test_t2rag_gives_each_part_the_completer(decomposer):
+    from triax.retrieval.original import OriginalRetriever
+
+    asked = {}
+
+    def retriever(index, encoder):
+        asked.update(index=index, encoder=encoder)
+        return OriginalRetriever({chunk.id: chunk for chunk in CHUNKS}, FACTS, encoder)
+
+    given = parts(["Hitchcock", "Hitchcock"], open_index=lambda: "the index")
+    pipeline = assembly.t2rag(
+        given,
+        decomposer=decomposer,
+        resolver=partial(FillingResolver, max_tokens=8),
+        synthesizer=PromptedSynthesizer,
+        retriever=retriever,
+        num_chunks=1,
+        max_rounds=2,
+        question_query="never",
+        max_calls=7,
+        max_tokens=700,
+    )
+    assert asked == {"index": "the index", "encoder": given.encoder}
+    assert (pipeline.num_chunks, pipeline.max_rounds, pipeline.question_query) == (1, 2, "never")
+    assert (pipeline.max_calls, pipeline.max_tokens) == (7, 700)
+    trace = ask(pipeline)
+    assert (trace.answer, trace.stop_reason, trace.chunk_ids) == ("Hitchcock", "resolved", ("a",))
+
+
+def test_t2rag_reference_reads_the_extractions():
+    answers = ["Triples:\nVertigo | directed by | ?", "no clue", "Answer: Hitchcock"]
+    given = parts(answers, read_extractions=lambda: FACTS)
+    trace = ask(assembly.t2rag_reference(given, num_chunks=1, max_rounds=3))
+    assert (trace.pipeline, trace.answer) == ("t2rag_reference", "Hitchcock")
+    assert trace.chunk_ids == ("a",)
+
+
+def test_parts_that_are_no_constructors_are_refused():
+    with pytest.raises(TypeError):
+        assembly.t2rag(
+            parts([], open_index=lambda: "x"),
+            decomposer=PromptedDecomposer,
+            resolver=FillingResolver,
+            synthesizer=PromptedSynthesizer,
+            retriever=lambda: None,
+        )
