@@ -80,7 +80,7 @@ def _extract(cfg: DictConfig, chunks):
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     if live:
-        extractor = wiring.open_extractor(cfg, wiring.open_completer(cfg, folder / "calls.jsonl"))
+        extractor = wiring.open_extractor(cfg, folder / "calls.jsonl")
         with track("extract", len(live)) as progress:
             report = asyncio.run(
                 extract_corpus(live, extractor, folder, max_failed=1.0, progress=progress)

@@ -44,10 +44,12 @@ def open_completer(cfg: DictConfig, ledger_path: Path | None = None) -> Complete
     return LedgerCompleter(cached, Ledger(ledger_path))
 
 
-def open_extractor(cfg: DictConfig, completer: Completer):
+def open_extractor(cfg: DictConfig, ledger_path: Path):
     """The extractor; one that asks a model gets the completer."""
     extractor = instantiate(cfg.extractor)
-    return extractor(completer=completer) if isinstance(extractor, partial) else extractor
+    if isinstance(extractor, partial):
+        return extractor(completer=open_completer(cfg, ledger_path))
+    return extractor
 
 
 def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
@@ -106,7 +108,7 @@ def make_triplets(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk]) -> tuple
     """
     folder = triplets_folder(cfg, corpus)
     folder.mkdir(parents=True, exist_ok=True)
-    extractor = open_extractor(cfg, open_completer(cfg, folder / "calls.jsonl"))
+    extractor = open_extractor(cfg, folder / "calls.jsonl")
     with track("extract", len(chunks)) as progress:
         report = asyncio.run(
             extract_corpus(

@@ -12,7 +12,7 @@ from triax.records.verbs import Completer
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-    "<|im_start|>assistant\n"
+    "{{ '<|im_start|>assistant\n' }}"
 )
 TEXT = "Roger Dean Miller Sr. (born 1936) was a singer. His son is Dean Miller."
 
@@ -138,7 +138,7 @@ def test_r08_a_prompt_too_long_fails_alone(completer):
     long, short = run(completer, ask("x" * 400), ask())
     assert long.text is None and long.finish_reason == "error"
     assert long.error == (
-        "the prompt has 418 tokens, at most 300 are read; send less text or raise max_prompt_tokens"
+        "the prompt has 419 tokens, at most 300 are read; send less text or raise max_prompt_tokens"
     )
     assert short.error is None and short.text is not None
 
@@ -173,7 +173,7 @@ def test_r03_a_failure_within_a_batch_fails_alone(completer, monkeypatch):
     generate = generator.generate
 
     def broken(prompts):
-        if any(len(prompt.ids) == 26 for prompt in prompts):
+        if any(len(prompt.ids) == 27 for prompt in prompts):
             raise RuntimeError("out of memory")
         return generate(prompts)
 

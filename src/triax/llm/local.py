@@ -63,6 +63,11 @@ class LocalCompleter:
         # One thread: calls queue up in order, from whatever event loop they come.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-completer")
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """What decides an output besides the request, for the keys of a call cache."""
+        return {"model": self.model, "endpoint": "in process", "dtype": self.dtype}
+
     async def complete(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
         """Completes all requests, in order."""
         loop = asyncio.get_running_loop()

@@ -243,7 +243,10 @@ class RowTables(NamedTuple):
 
 
 def stack_tables(tables: Sequence[TokenTable]) -> RowTables:
-    """Puts the rows' tables side by side, equal ones once; numpy arrays, sizes in powers of 4 from ones that most need."""
+    """Puts the rows' tables side by side, the same ones once, as numpy arrays.
+
+    Their sizes are such that most grammars share one compilation.
+    """
     starts: dict[int, tuple[int, int]] = {}
     distinct: list[TokenTable] = []
     entries = states = 0

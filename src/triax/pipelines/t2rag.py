@@ -35,7 +35,6 @@ class _Progress:
     usage: Usage = Usage()
     stop_reason: str = ""
     error: str | None = None
-    started: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,7 @@ class T2RAG:
 
     async def answer(self, questions: Sequence[Question]) -> list[Trace]:
         """One trace a question, in order; a question that fails does not stop the others (R3)."""
+        started = time.monotonic()
         paths = [_Progress(question) for question in questions]
         await self._decompose(paths)
         for number in range(1, self.max_rounds + 1):
@@ -72,7 +72,9 @@ class T2RAG:
             await self._advance(active, number)
         for path in paths:
             path.stop_reason = path.stop_reason or ("error" if path.error else "max rounds")
-        return await self._finish(paths)
+        replies = await self._synthesize(paths)
+        seconds = (time.monotonic() - started) / max(1, len(paths))
+        return [self._trace(path, replies.get(id(path)), seconds) for path in paths]
 
     async def _decompose(self, paths: Sequence[_Progress]) -> None:
         replies = await self.decomposer.decompose([path.question for path in paths])
@@ -160,7 +162,7 @@ class T2RAG:
         tokens = usage.prompt_tokens + usage.completion_tokens
         return "max tokens" if self.max_tokens is not None and tokens >= self.max_tokens else ""
 
-    async def _finish(self, paths: Sequence[_Progress]) -> list[Trace]:
+    async def _synthesize(self, paths: Sequence[_Progress]) -> dict[int, Reply[Short]]:
         whole = [path for path in paths if not path.error]
         replies = await self.synthesizer.synthesize(
             [
@@ -168,10 +170,9 @@ class T2RAG:
                 for path in whole
             ]
         )
-        answered = {id(path): reply for path, reply in zip(whole, replies, strict=True)}
-        return [self._trace(path, answered.get(id(path))) for path in paths]
+        return {id(path): reply for path, reply in zip(whole, replies, strict=True)}
 
-    def _trace(self, path: _Progress, reply: Reply[Short] | None) -> Trace:
+    def _trace(self, path: _Progress, reply: Reply[Short] | None, seconds: float) -> Trace:
         answer = None
         if reply is not None:
             path.usage += reply.usage
@@ -191,5 +192,5 @@ class T2RAG:
             final=path.state,
             chunk_ids=merge_chunks([one.evidence for one in path.rounds]),
             usage=path.usage,
-            seconds=time.monotonic() - path.started,
+            seconds=seconds,
         )

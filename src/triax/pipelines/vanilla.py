@@ -30,7 +30,7 @@ class Vanilla:
             groups = [[question.text] for question in questions]
             evidences = await asyncio.to_thread(self.retriever.search, groups, self.num_chunks)
         replies = await self.reader.read(list(zip(questions, evidences, strict=True)))
-        seconds = time.monotonic() - started
+        seconds = (time.monotonic() - started) / max(1, len(questions))
         return [
             Trace(
                 question_id=question.id,

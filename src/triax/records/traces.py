@@ -45,7 +45,8 @@ class Trace:
 
     `answer` is None where there is none; then `error` says why, or the method abstained (R29).
     `stop_reason` tells why the rounds ended. `chunk_ids` are the retrieved chunks of all rounds,
-    best first, without repeats.
+    best first, without repeats. `seconds` is wall time; questions that were answered together
+    share theirs equally.
     """
 
     question_id: str
