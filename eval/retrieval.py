@@ -12,9 +12,10 @@ import wiring
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from triax.records.questions import Question
 from triax.records.verbs import Retriever
 from triax.reporting.tables import markdown_table
-from triax.retrieval.gold_steps import search_steps
+from triax.retrieval.gold_steps import filled_steps, search_steps
 from triax.scoring.retrieval import rank_documents, score_retrieval
 from triax.scoring.significance import mean_interval
 
@@ -25,7 +26,15 @@ def main(cfg: DictConfig) -> None:
     document_of = {chunk.id: chunk.document_id for chunk in chunks}
     triplets, _ = wiring.make_triplets(cfg, corpus, chunks)
     index = wiring.make_index(cfg, corpus, chunks, triplets)
-    has_steps = all(question.steps for question in corpus.questions)
+    has_steps = all(
+        one.steps and all(step.document_id for step in one.steps) for one in corpus.questions
+    )
+    steps = [
+        Question(f"{one.id}/{i}", step.question, gold_document_ids=(step.document_id,))
+        for one in corpus.questions
+        for i, step in enumerate(one.steps)
+        if has_steps
+    ]
     table = {}
     for name in cfg.systems:
         retriever = _retriever(cfg, name, chunks, index)
@@ -33,12 +42,15 @@ def main(cfg: DictConfig) -> None:
         found = {name: retriever.search(groups, cfg.num_chunks)}
         if has_steps:
             found[f"{name}, gold steps"] = search_steps(corpus.questions, retriever, cfg.num_chunks)
+            alone = [[text] for one in corpus.questions for text in filled_steps(one)]
+            found[f"{name}, each step alone"] = retriever.search(alone, cfg.num_chunks)
         for label, evidences in found.items():
+            asked = steps if label.endswith("alone") else corpus.questions
             rankings = {
                 question.id: rank_documents([one.chunk.id for one in evidence.chunks], document_of)
-                for question, evidence in zip(corpus.questions, evidences, strict=True)
+                for question, evidence in zip(asked, evidences, strict=True)
             }
-            table[label], rows = score_retrieval(rankings, corpus.questions, cfg.cutoffs)
+            table[label], rows = score_retrieval(rankings, asked, cfg.cutoffs)
             for cutoff in cfg.cutoffs:
                 key = f"retrieval/recall@{cutoff}"
                 interval = mean_interval([row[f"recall@{cutoff}"] for row in rows])

@@ -54,6 +54,16 @@ def error(status: int, message: str = "no", headers: Mapping[str, str] | None = 
     return Reply(status, {"error": {"message": message, **more}}, headers or {})
 
 
+def meeting(parties: int) -> Callable[[Mapping[str, Any], int], None]:
+    """A fault that is none: requests are answered once that many are there."""
+    barrier = threading.Barrier(parties)
+
+    def wait(body: Mapping[str, Any], before: int) -> None:
+        barrier.wait(30)
+
+    return wait
+
+
 def vector_of(text: str, dimension: int) -> list[float]:
     """Numbers in [-1, 1) that depend on the text alone; not of length 1."""
     digest = b""

@@ -1,10 +1,9 @@
 import asyncio
 import email.utils
-import threading
 import time
 
 import pytest
-from fake_server import FakeServer, Reply, chat_body, error
+from fake_server import FakeServer, Reply, chat_body, error, meeting
 
 from triax.llm.endpoint import Endpoint, EndpointError, MalformedReply, plain, retry_after_s
 
@@ -141,8 +140,7 @@ def test_no_server_is_an_error_that_names_the_address():
 
 
 def test_no_more_calls_run_at_once_than_allowed():
-    three = threading.Barrier(3)
-    with FakeServer(fault=lambda *_: three.wait(30) and None) as server:
+    with FakeServer(fault=meeting(3)) as server:
         replies = post(endpoint_of(server, max_concurrent=3), 12)
         assert not any(isinstance(reply, Exception) for reply in replies)
         assert server.most_at_once == 3 and len(server.received) == 12

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from fake_server import FakeServer, Reply, chat_body, error
+from fake_server import FakeServer, Reply, chat_body, error, meeting
 
 from triax.llm.http import HttpCompleter, constraint_fields
 from triax.records.completions import Completion, CompletionRequest, Grammar, Message
@@ -97,8 +97,7 @@ def test_fields_that_are_not_asked_for_are_not_sent():
 
 
 def test_all_requests_run_at_once_and_keep_their_order():
-    sixteen = threading.Barrier(16)
-    with FakeServer(fault=lambda *_: sixteen.wait(30) and None) as server:
+    with FakeServer(fault=meeting(16)) as server:
         completions = complete(completer_of(server), *(ask(str(i)) for i in range(16)))
         assert [completion.text for completion in completions] == [f"echo {i}" for i in range(16)]
         assert server.most_at_once == 16
@@ -108,8 +107,7 @@ def test_the_limit_on_calls_holds_over_calls_of_complete():
     async def go(completer):
         await asyncio.gather(*(completer.complete([ask(str(i))]) for i in range(10)))
 
-    pair = threading.Barrier(2)
-    with FakeServer(fault=lambda *_: pair.wait(30) and None) as server:
+    with FakeServer(fault=meeting(2)) as server:
         asyncio.run(go(completer_of(server, max_concurrent=2)))
         assert server.most_at_once == 2 and len(server.received) == 10
 

@@ -98,11 +98,9 @@ async def extract_corpus(
         done = {key for key, extraction in found.items() if extraction.status != "failed"}
         left = [chunk for chunk in chunks if chunk.id not in done]
         num_resumed = len(chunks) - len(left)
-        if progress:
-            progress(num_resumed)
-        await _extract(
-            left, extractor, log, batch_size, lambda n: progress and progress(num_resumed + n)
-        )
+        advance = progress or _ignore
+        advance(num_resumed)
+        await _extract(left, extractor, log, batch_size, lambda count: advance(num_resumed + count))
         found = {key: extraction_from_json(row) for key, row in log.rows().items()}
         report = _save(chunks, found, claimed.path, config, max_failed, num_resumed, started)
     finally:
@@ -115,7 +113,7 @@ async def _extract(
     extractor: Extractor,
     log: ItemLog,
     batch_size: int,
-    progress: Callable[[int], object],
+    progress: Callable[[int], None],
 ) -> None:
     """All chunks in batches, then the failed ones alone; stops where nothing works."""
     failed: list[Chunk] = []
@@ -212,9 +210,13 @@ def _complaint(
     (reason, count), *_ = reasons.most_common(1)
     return (
         f"{report.failed} of {report.num_chunks} chunks failed and {report.empty} are empty, more "
-        f"than max_failed={max_failed}; most often ({count}): {reason}. All results are in {folder}. "
-        "Run again to try the failed chunks again, or raise max_failed to accept them"
+        f"than max_failed={max_failed}; most often ({count}): {reason}. All results "
+        f"are in {folder}. Run again to try the failed chunks again, or raise max_failed to accept them"
     )
+
+
+def _ignore(count: int) -> None:
+    """Progress that nobody asked for."""
 
 
 def _hash_chunks(chunks: Sequence[Chunk]) -> str:
