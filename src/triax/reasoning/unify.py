@@ -40,9 +40,10 @@ def unify(query: QueryTriplet, answer: QueryTriplet) -> Match | None:
             if theirs.placeholders or not _same(mine.known, theirs.known):
                 return None
             terms.append(mine)
-        elif theirs.placeholders:
-            if mine.known and theirs.known and not _same(mine.known, theirs.known):
-                return None
+        elif theirs.placeholders or _bare(mine) == _bare(theirs):
+            if theirs.placeholders and mine.known and theirs.known:
+                if not _same(mine.known, theirs.known):
+                    return None
             terms.append(mine)
         else:
             for name, value in _values(mine, theirs.known):
@@ -78,10 +79,24 @@ def match(answer: QueryTriplet, open_queries: Sequence[QueryTriplet]) -> list[Ma
     )
 
 
+def shape(triplet: QueryTriplet) -> tuple[str, ...]:
+    """What a triplet says without the names of its placeholders, normalised.
+
+    Two triplets of one shape ask the same: a model may repeat `?author` as `?`.
+    """
+    return tuple(map(_bare, triplet.terms))
+
+
 def fill_all(queries: Iterable[QueryTriplet], bindings: Mapping[str, str]) -> list[QueryTriplet]:
     """Puts the values wherever their placeholders stand; anonymous ones are never shared."""
     named = {name: value for name, value in bindings.items() if name}
     return [query.fill(named) for query in queries]
+
+
+def _bare(term: Term) -> str:
+    return normalise(
+        " ".join("?" if isinstance(part, Placeholder) else part for part in term.parts)
+    )
 
 
 def _same(left: str, right: str) -> bool:

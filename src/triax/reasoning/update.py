@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from triax.reasoning.unify import fill_all, match
-from triax.records.query_triplets import Placeholder, QueryTriplet
+from triax.reasoning.unify import fill_all, match, shape
+from triax.records.query_triplets import QueryTriplet
 from triax.records.state import Resolved, State
 from triax.records.text import normalise
 
@@ -26,24 +26,27 @@ def update(
     placeholder stands, so fuzzy triplets become searchable and searchable ones resolved. What was
     not answered stays open. An answer that fits several queries equally well but with other
     values binds nothing: it is kept as resolved, or searched, beside them. An answer that fits
-    none is dropped and counted. The resolved set only grows, and answers that do not contradict
-    each other may come in any order.
+    none is dropped and counted; one that repeats what is resolved or open is passed over. The
+    resolved set only grows, and answers that do not contradict each other may come in any order.
     """
     queries = list(state.searchable + state.fuzzy)
     extra: list[QueryTriplet] = []
     num_unmatched = 0
     # Complete answers first: the values they bind decide what the others can mean.
-    waiting = sorted(_distinct(answers), key=lambda answer: len(answer.placeholders))
+    waiting = sorted(
+        (one for one in _distinct(answers) if not _is_known(one, state.resolved)),
+        key=lambda answer: len(answer.placeholders),
+    )
     while decisive := next((one for one in waiting if _decides(one, queries)), None):
         waiting.remove(decisive)
         queries = _apply(decisive, queries)
     for answer in waiting:
-        if any(_shape(answer) == _shape(query) for query in queries):
+        if any(shape(answer) == shape(query) for query in queries):
             continue
         if answer.kind != "fuzzy" and match(answer, queries):
             extra.append(answer)
         else:
-            num_unmatched += not _is_known(answer, state.resolved)
+            num_unmatched += 1
     queries += extra
     resolved = list(state.resolved)
     for query in queries:
@@ -55,7 +58,7 @@ def update(
 
 def _decides(answer: QueryTriplet, queries: Sequence[QueryTriplet]) -> bool:
     """Whether the answer fills open queries in one way only."""
-    if any(_shape(answer) == _shape(query) for query in queries):
+    if any(shape(answer) == shape(query) for query in queries):
         return False
     found = match(answer, queries)
     ways = {(_key(one.filled), tuple(sorted(one.bindings.items()))) for one in found}
@@ -90,14 +93,6 @@ def stop_reason(
 
 def _key(triplet: QueryTriplet) -> tuple[str, ...]:
     return tuple(normalise(str(term)) for term in triplet.terms)
-
-
-def _shape(triplet: QueryTriplet) -> tuple[str, ...]:
-    """The key without the names of placeholders: a model may repeat `?author` as `?`."""
-    return tuple(
-        normalise(" ".join("?" if isinstance(part, Placeholder) else part for part in term.parts))
-        for term in triplet.terms
-    )
 
 
 def _is_known(answer: QueryTriplet, resolved: Sequence[Resolved]) -> bool:
