@@ -104,3 +104,31 @@ def test_a_grammar_may_depend_on_the_chunk():
         grammar=lambda chunk: grammars[chunk.id],
     )
     assert [request.grammar for request in completer.requests] == list(grammars.values())
+
+
+def test_r08_a_long_passage_is_cut_and_said_so():
+    [found], completer = extract(["K. Kieślowski | born in | Łódź"], style="lines", max_words=6)
+    assert completer.requests[0].messages[-1].content == "Passage: K. Kieślowski He was born in"
+    assert found.status == "partial" and "cut after 6 words" in found.reason
+
+
+def test_r28_whatever_decides_the_result_is_in_the_config():
+    completer = ScriptedCompleter([])
+    base = PromptedExtractor(completer, style="lines").config
+    others = [
+        PromptedExtractor(completer).config,
+        PromptedExtractor(completer, style="lines", max_tokens=7).config,
+        PromptedExtractor(completer, style="lines", max_words=7).config,
+        PromptedExtractor(completer, style="lines", grammar=Grammar("regex", "a")).config,
+        PromptedExtractor(completer, style="lines", is_faithful=False).config,
+        PromptedExtractor(ScriptedCompleter([], model="other"), style="lines").config,
+    ]
+    texts = {json.dumps(one, sort_keys=True) for one in [base, *others]}
+    assert len(texts) == 7
+    assert "Varnhagen" in json.dumps(base)
+
+
+def test_when_nothing_answers_no_chunk_is_asked_again():
+    found, completer = extract(lambda request: "__RAISE__", (CHUNK, OTHER), style="lines")
+    assert [one.status for one in found] == ["failed", "failed"]
+    assert len(completer.requests) == 2

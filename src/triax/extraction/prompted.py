@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from triax.extraction.support import content_words, is_supported
 from triax.records.completions import Completion, CompletionRequest, Grammar, Message
 from triax.records.documents import Chunk
 from triax.records.json_text import read_json
-from triax.records.text import clean, normalise
+from triax.records.text import clean
 from triax.records.triplet_text import parse_triplets
 from triax.records.triplets import Extraction
 from triax.records.verbs import Completer
@@ -31,17 +32,18 @@ LINES_SYSTEM = (
     "Write the facts of the passage as lines: subject | predicate | object. Use full names instead "
     "of pronouns. Write nothing else."
 )
+# Nothing in the example exists, so that what a model copies from it is seen (`support`).
 SHOT_PASSAGE = (
-    "The Leopard\nThe Leopard is a novel by Giuseppe Tomasi di Lampedusa. It was published in 1958 "
-    "by Feltrinelli and is set in Sicily."
+    "Quellmoor\nQuellmoor is a novel by Ottoline Varnhagen-Pryce. It was published in 1807 by "
+    "Brackwater Press and is set in Tarnovia."
 )
-SHOT_ENTITIES = ("The Leopard", "Giuseppe Tomasi di Lampedusa", "1958", "Feltrinelli", "Sicily")
+SHOT_ENTITIES = ("Quellmoor", "Ottoline Varnhagen-Pryce", "1807", "Brackwater Press", "Tarnovia")
 SHOT_TRIPLETS = (
-    ("The Leopard", "is", "novel"),
-    ("The Leopard", "written by", "Giuseppe Tomasi di Lampedusa"),
-    ("The Leopard", "published in", "1958"),
-    ("The Leopard", "published by", "Feltrinelli"),
-    ("The Leopard", "set in", "Sicily"),
+    ("Quellmoor", "is", "novel"),
+    ("Quellmoor", "written by", "Ottoline Varnhagen-Pryce"),
+    ("Quellmoor", "published in", "1807"),
+    ("Quellmoor", "published by", "Brackwater Press"),
+    ("Quellmoor", "set in", "Tarnovia"),
 )
 ENTITIES_SCHEMA = {
     "type": "object",
@@ -84,6 +86,8 @@ class PromptedExtractor:
         is_faithful: drops triplets whose subject or object shares no word with the chunk, which a
             model has copied from the example or made up; they are counted in the reason. None
             means: for `lines` only.
+        max_words: longer passages are cut there and their extraction is `partial` (R8); None
+            leaves that to the chunker and to the completer, which refuses what it cannot read.
     """
 
     completer: Completer
@@ -91,6 +95,7 @@ class PromptedExtractor:
     grammar: Grammar | Callable[[Chunk], Grammar | None] | None = None
     max_tokens: int = 1024
     is_faithful: bool | None = None
+    max_words: int | None = None
 
     @property
     def name(self) -> str:
@@ -100,14 +105,22 @@ class PromptedExtractor:
     @property
     def config(self) -> dict[str, Any]:
         """What decides the result, for the manifest of a run (R28)."""
-        grammar = self.grammar if isinstance(self.grammar, Grammar) else None
+        grammar: Any = self.grammar
+        if isinstance(grammar, Grammar):
+            grammar = [grammar.kind, grammar.source]
+        elif grammar is not None:
+            grammar = f"{grammar.__module__}.{grammar.__qualname__}"
+        probe = Chunk("", "", "")
+        requests = [self._entities_request(probe)] if self.style == "openie" else []
+        requests.append(self._triplets_request(probe, ()))
         return {
             "style": self.style,
-            "model": self.completer.model,
+            "completer": dict(getattr(self.completer, "identity", {"model": self.completer.model})),
             "max_tokens": self.max_tokens,
-            "grammar": grammar.source if grammar else bool(self.grammar),
+            "max_words": self.max_words,
+            "grammar": grammar,
             "is_faithful": self._filters,
-            "prompts": [ENTITIES_SYSTEM, TRIPLETS_SYSTEM, LINES_SYSTEM, SHOT_PASSAGE],
+            "prompts": [[turn.content for turn in request.messages] for request in requests],
         }
 
     @property
@@ -148,10 +161,12 @@ class PromptedExtractor:
     ) -> list[Any]:
         """What `read` gives, or the reason as a text; unreadable ones are asked twice."""
         results = [_try(read, one) for one in await self.completer.complete(list(requests))]
-        for number, result in enumerate(results):
-            if isinstance(result, str):
-                [again] = await self.completer.complete([_another(requests[number])])
-                results[number] = _try(read, again)
+        faulty = [number for number, result in enumerate(results) if isinstance(result, str)]
+        if len(faulty) == len(requests) > 1:
+            return results  # nothing answers: to ask each once more would only take longer
+        for number in faulty:
+            [again] = await self.completer.complete([_another(requests[number])])
+            results[number] = _try(read, again)
         return results
 
     def _extraction(
@@ -164,15 +179,22 @@ class PromptedExtractor:
         )
         kept = parsed.triplets
         status, reasons = parsed.status, [parsed.reason] if parsed.reason else []
+        if self._passage(chunk) != clean(chunk.passage):
+            reasons.append(f"the passage was cut after {self.max_words} words")
+            status = "partial" if status == "ok" else status
         if self._filters:
-            words = _words(chunk.passage)
-            kept = tuple(
-                one for one in kept if _words(one.subject) & words and _words(one.object) & words
-            )
+            words = content_words(chunk.passage)
+            kept = tuple(one for one in kept if is_supported(one, words))
             if num_dropped := len(parsed.triplets) - len(kept):
                 reasons.append(f"{num_dropped} triplets share no word with the chunk")
                 status = "partial" if kept else "empty"
         return Extraction(chunk.id, kept, entities, status, "; ".join(reasons))
+
+    def _passage(self, chunk: Chunk) -> str:
+        text = clean(chunk.passage)
+        if self.max_words is None or len(text.split()) <= self.max_words:
+            return text
+        return " ".join(text.split()[: self.max_words])
 
     def _entities_request(self, chunk: Chunk) -> CompletionRequest:
         shown = json.dumps({"entities": SHOT_ENTITIES}, ensure_ascii=False)
@@ -181,7 +203,7 @@ class PromptedExtractor:
                 Message("system", ENTITIES_SYSTEM),
                 Message("user", SHOT_PASSAGE),
                 Message("assistant", shown),
-                Message("user", clean(chunk.passage)),
+                Message("user", self._passage(chunk)),
             ),
             "entities",
             chunk,
@@ -189,7 +211,7 @@ class PromptedExtractor:
         )
 
     def _triplets_request(self, chunk: Chunk, entities: tuple[str, ...]) -> CompletionRequest:
-        passage = clean(chunk.passage)
+        passage = self._passage(chunk)
         if self.style == "lines":
             grammar = self.grammar(chunk) if callable(self.grammar) else self.grammar
             shown = "\n".join(" | ".join(fields) for fields in SHOT_TRIPLETS)
@@ -242,12 +264,3 @@ def _read_entities(completion: Completion) -> tuple[str, ...] | str:
             names = (clean(str(one)).strip() for one in listed if isinstance(one, str | int))
             return tuple(dict.fromkeys(name for name in names if name))
     return f"no list of entities in {(completion.text or '')[:60]!r}"
-
-
-def _words(text: str) -> set[str]:
-    """Words that carry content: three letters or more, or with a digit, or not Latin."""
-    return {
-        word
-        for word in normalise("".join(c if c.isalnum() else " " for c in text)).split()
-        if len(word) > 2 or any(c.isdigit() or not c.isascii() for c in word)
-    }

@@ -211,7 +211,8 @@ def _complaint(
     return (
         f"{report.failed} of {report.num_chunks} chunks failed and {report.empty} are empty, more "
         f"than max_failed={max_failed}; most often ({count}): {reason}. All results "
-        f"are in {folder}. Run again to try the failed chunks again, or raise max_failed to accept them"
+        f"are in {folder}. Run again to try the failed chunks again, or raise max_failed to accept "
+        "them"
     )
 
 

@@ -2,6 +2,8 @@
 
 import re
 
+from triax.records.text import clean
+
 ABSTAIN = frozenset(
     (
         "unknown",
@@ -33,7 +35,7 @@ def first_line(text: str) -> str:
 
     Quotes and markdown go only in pairs, so `the "Boss"` keeps its own.
     """
-    for line in text.splitlines():
+    for line in clean(text).splitlines():
         line = line.strip().lstrip("*`").rstrip("*`").strip()
         if bare := _unwrap(line):
             return bare

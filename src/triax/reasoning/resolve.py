@@ -13,6 +13,7 @@ from triax.records.evidence import Evidence
 from triax.records.query_triplets import Placeholder, QueryTriplet, Term
 from triax.records.questions import Question
 from triax.records.state import State
+from triax.records.text import clean
 from triax.records.traces import Usage
 from triax.records.triplet_text import parse_query_triplets
 from triax.records.verbs import Completer
@@ -186,7 +187,7 @@ def parse_resolution(text: str, *, is_cut: bool = False) -> tuple[QueryTriplet, 
     Raises:
         Unreadable: there is text, but neither a triplet nor `none` in it.
     """
-    text = without_thinking(text)
+    text = clean(without_thinking(text))
     lines = text.splitlines()
     if is_cut and not text.endswith("\n"):
         lines = lines[:-1]

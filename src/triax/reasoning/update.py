@@ -24,29 +24,24 @@ def update(
 
     Each answer is fitted to the open query triplets; its values are put wherever the same named
     placeholder stands, so fuzzy triplets become searchable and searchable ones resolved. What was
-    not answered stays open. An answer that fits several queries equally well but with other
-    values binds nothing: it is kept as resolved, or searched, beside them. An answer that fits
+    not answered stays open. An answer that fits several queries equally well gives only the values
+    that are the same for all: it is kept as resolved, or searched, beside them. An answer that fits
     none is dropped and counted; one that repeats what is resolved or open is passed over. The
     resolved set only grows, and answers that do not contradict each other may come in any order.
     """
     queries = list(state.searchable + state.fuzzy)
-    extra: list[QueryTriplet] = []
-    num_unmatched = 0
     # Complete answers first: the values they bind decide what the others can mean.
-    waiting = sorted(
+    useful = sorted(
         (one for one in _distinct(answers) if not _is_known(one, state.resolved)),
         key=lambda answer: len(answer.placeholders),
     )
-    while decisive := next((one for one in waiting if _decides(one, queries)), None):
-        waiting.remove(decisive)
-        queries = _apply(decisive, queries)
-    for answer in waiting:
-        if any(shape(answer) == shape(query) for query in queries):
-            continue
-        if answer.kind != "fuzzy" and match(answer, queries):
-            extra.append(answer)
-        else:
-            num_unmatched += 1
+    used: set[QueryTriplet] = set()
+    while turn := next(((a, q) for a in useful if (q := _apply(a, queries)) != queries), None):
+        answer, queries = turn
+        used.add(answer)
+    left_over = [one for one in useful if all(shape(one) != shape(query) for query in queries)]
+    extra = [one for one in left_over if one.kind != "fuzzy" and match(one, queries)]
+    num_unmatched = sum(one not in used and one not in extra for one in left_over)
     queries += extra
     resolved = list(state.resolved)
     for query in queries:
@@ -56,19 +51,15 @@ def update(
     return Update(replace(left, resolved=tuple(resolved)), num_unmatched)
 
 
-def _decides(answer: QueryTriplet, queries: Sequence[QueryTriplet]) -> bool:
-    """Whether the answer fills open queries in one way only."""
-    if any(shape(answer) == shape(query) for query in queries):
-        return False
-    found = match(answer, queries)
-    ways = {(_key(one.filled), tuple(sorted(one.bindings.items()))) for one in found}
-    return len(ways) == 1
-
-
 def _apply(answer: QueryTriplet, queries: Sequence[QueryTriplet]) -> list[QueryTriplet]:
+    """The queries with what every way to fit the answer agrees on; as they were if nothing is."""
     found = match(answer, queries)
-    filled = {one.query: one.filled for one in found}
-    return fill_all([filled.get(query, query) for query in queries], found[0].bindings)
+    if not found or any(shape(answer) == shape(query) for query in queries):
+        return list(queries)
+    agreed = set.intersection(*(set(one.bindings.items()) for one in found))
+    is_one = len({_key(one.query) for one in found}) == 1
+    filled = {one.query: one.filled for one in found} if is_one else {}
+    return fill_all([filled.get(query, query) for query in queries], dict(agreed))
 
 
 def stop_reason(
