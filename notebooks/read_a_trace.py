@@ -15,9 +15,12 @@
 
 # %%
 import asyncio
+import io
+import os
 import tempfile
 
 from rich import print as show
+from rich.console import Console
 
 from triax.corpora.chunks import chunk_documents
 from triax.corpora.demo_corpus import load_demo
@@ -77,6 +80,15 @@ pipeline = T2RAG(
 )
 [trace] = asyncio.run(pipeline.answer([question]))
 show(trace_tree(trace_to_json(trace)))
+
+# %% [markdown]
+# With TRIAX_PICTURE=docs/trace.svg in the environment the tree is kept as a picture.
+
+# %%
+if os.environ.get("TRIAX_PICTURE"):
+    picture = Console(record=True, width=100, file=io.StringIO())
+    picture.print(trace_tree(trace_to_json(trace), num_propositions=3))
+    picture.save_svg(os.environ["TRIAX_PICTURE"], title="one question, three rounds")
 
 # %%
 assert trace.stop_reason == "resolved", trace.stop_reason

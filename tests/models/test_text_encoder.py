@@ -150,11 +150,9 @@ def test_r08_max_length_is_bounded_by_the_positions(folder):
     assert np.isfinite(encoder.encode(["a " * 500])).all()
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t ", "\x00\x07", "\u200b", "\u00a0", "\ud83d"])
+@pytest.mark.parametrize("text", ["", "  \n\t ", "\x00\x07", "\u200b", "\u00a0"])
 @pytest.mark.parametrize("prefix", ["", "query: "])
 def test_r08_texts_without_tokens_are_zero(folder, text, prefix):
-    if text == "\ud83d" and prefix:
-        pytest.skip("U+FFFD is a letter to read; the tokenizer drops it, the prefix stays")
     encoder = TextEncoder(str(folder), query_prefix=prefix, max_length=20, batch_tokens=32)
     done = []
     rows = encoder.encode([text, "w1", text], "query", done.append)
@@ -167,6 +165,7 @@ def test_r08_texts_without_tokens_are_zero(folder, text, prefix):
 def test_r07_lone_surrogates_do_not_crash(encoder):
     rows = encoder.encode(["w1 \ud800 w2", "w1 w2", "\udcff w1"])
     np.testing.assert_allclose(rows[0], rows[1], atol=1e-6)
+    np.testing.assert_array_equal(encoder.encode(["\ud83d"]), 0)
     assert clean("\ud83d\ude00") == "\U0001f600"
     assert clean("a\udcffb\ud83d") == "a\ufffdb\ufffd"
 

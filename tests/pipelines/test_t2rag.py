@@ -106,7 +106,7 @@ class TestRecordedRuns:
         assert [found.chunk.id for found in two.evidence.chunks] == ["chunk-e", "chunk-d"]
         assert two.evidence.chunks[1].score == pytest.approx(3 / 35**0.5, abs=1e-6)
         assert [one.round for one in trace.final.resolved] == [1, 1, 2, 2]
-        assert trace.final.resolved[0].chunk_ids == ("chunk-a", "chunk-b")
+        assert [one.chunk_ids for one in trace.final.resolved[:2]] == [("chunk-a",), ("chunk-b",)]
         assert (trace.answer, trace.stop_reason, trace.usage.calls) == (
             "God's Gift To Women",
             "resolved",

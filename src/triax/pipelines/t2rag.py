@@ -7,12 +7,13 @@ that are still open.
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from triax.pipelines.merging import merge_chunks
 from triax.reasoning.ask import Reply
 from triax.reasoning.decompose import Decomposer
+from triax.reasoning.provenance import find_sources
 from triax.reasoning.resolve import Resolver, Task
 from triax.reasoning.synthesize import Short, Synthesizer
 from triax.reasoning.update import stop_reason, update
@@ -131,9 +132,8 @@ class T2RAG:
             path.usage += reply.usage
             notes += [reply.error] if reply.error else []
             # An unreadable answer leaves the state as it was; it resolves nothing (R26).
-            chunk_ids = tuple(found.chunk.id for found in evidence.chunks)
-            moved = update(before, reply.value or (), chunk_ids, number)
-            path.state = moved.state
+            moved = update(before, reply.value or (), (), number)
+            path.state = _with_sources(moved.state, number, evidence)
             if moved.num_unmatched:
                 notes.append(f"{moved.num_unmatched} triplets fit no query triplet")
         path.rounds.append(
@@ -194,3 +194,11 @@ class T2RAG:
             usage=path.usage,
             seconds=seconds,
         )
+
+
+def _with_sources(state: State, number: int, evidence: Evidence) -> State:
+    resolved = tuple(
+        replace(one, chunk_ids=find_sources(one.triplet, evidence)) if one.round == number else one
+        for one in state.resolved
+    )
+    return replace(state, resolved=resolved)

@@ -27,7 +27,7 @@ def update(
     not answered stays open. An answer that fits several queries equally well gives only the values
     that are the same for all: it is kept as resolved, or searched, beside them. An answer that fits
     none is dropped and counted; one that repeats what is resolved or open is passed over. The
-    resolved set only grows, and answers that do not contradict each other may come in any order.
+    resolved set only grows; complete answers that agree with each other may come in any order.
     """
     queries = list(state.searchable + state.fuzzy)
     # Complete answers first: the values they bind decide what the others can mean.

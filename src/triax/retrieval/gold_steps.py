@@ -47,7 +47,7 @@ def search_steps(
     """
     groups = [[text] for question in questions for text in filled_steps(question)]
     found = iter(retriever.search(groups, num_chunks))
-    return [_interleave([next(found) for _ in question.steps], num_chunks) for question in questions]
+    return [_interleave([next(found) for _ in one.steps], num_chunks) for one in questions]
 
 
 def _interleave(evidences: Sequence[Evidence], num_chunks: int) -> Evidence:
