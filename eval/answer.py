@@ -17,7 +17,7 @@ from triax.runs.folder import RunFolderError, claim
 from triax.tracking.progress import track
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="answer")
+@hydra.main(version_base="1.3", config_path="../conf", config_name="run")
 def main(cfg: DictConfig) -> None:
     corpus, chunks = wiring.open_corpus(cfg)
     config = wiring.plain(cfg) | {"corpus_fingerprint": corpus.fingerprint}

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from triax.extraction.run import ExtractionError
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="extract")
+@hydra.main(version_base="1.3", config_path="../conf", config_name="run")
 def main(cfg: DictConfig) -> None:
     corpus, chunks = wiring.open_corpus(cfg)
     try:

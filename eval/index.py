@@ -8,7 +8,7 @@ import wiring
 from omegaconf import DictConfig
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="index")
+@hydra.main(version_base="1.3", config_path="../conf", config_name="run")
 def main(cfg: DictConfig) -> None:
     started = time.monotonic()
     corpus, chunks = wiring.open_corpus(cfg)

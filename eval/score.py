@@ -10,7 +10,7 @@ from triax.records.files import read_jsonl, write_json, write_jsonl
 from triax.scoring.runs import score_run
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="score")
+@hydra.main(version_base="1.3", config_path="../conf", config_name="run")
 def main(cfg: DictConfig) -> float:
     corpus, chunks = wiring.open_corpus(cfg)
     folder = wiring.run_folder(cfg, cfg.name)

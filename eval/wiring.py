@@ -22,7 +22,16 @@ from triax.runs.artifacts import artifact_folder
 from triax.tracking.progress import track
 
 # What may differ between two calls of one run without changing any of its results.
-IGNORED = ("batch_size", "paths", "llm.max_concurrent", "llm.batch_size", "llm.timeout_s")
+IGNORED = (
+    "allow_unmatched",
+    "batch_size",
+    "cutoffs",
+    "llm.batch_size",
+    "llm.max_concurrent",
+    "llm.timeout_s",
+    "max_failed",
+    "paths",
+)
 
 
 def plain(cfg: DictConfig) -> dict:
@@ -115,8 +124,8 @@ def make_triplets(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk]) -> tuple
                 chunks,
                 extractor,
                 folder,
-                batch_size=cfg.get("batch_size", 64),
-                max_failed=cfg.get("max_failed", 0.05),
+                batch_size=cfg.batch_size,
+                max_failed=cfg.max_failed,
                 progress=progress,
             )
         )

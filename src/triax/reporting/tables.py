@@ -46,7 +46,7 @@ def _cell(metrics: Mapping[str, Any], key: str) -> str:
     return f"{shown} [{_number(low, is_share)}, {_number(high, is_share)}]"
 
 
-def _number(value: float, is_share: bool) -> str:
+def _number(value: float | int, is_share: bool) -> str:
     """One decimal; two digits for what is below 1 and no share, none from 1000 on."""
     value = 100.0 * value if is_share else value
     if abs(value) >= 1000:

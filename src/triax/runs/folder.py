@@ -10,6 +10,9 @@ from typing import IO, Any
 from triax.records.files import write_json
 from triax.runs.manifest import describe_environment
 
+# Locks would be let go with the last reference to their file; a caller may keep the path only.
+_HELD: set[IO[str]] = set()
+
 
 class RunFolderError(RuntimeError):
     """The folder cannot be used for this run; the message says why and what to do."""
@@ -27,6 +30,7 @@ class RunFolder:
 
     def release(self) -> None:
         """Lets another process claim the folder."""
+        _HELD.discard(self._lock)
         self._lock.close()
 
 
@@ -64,6 +68,7 @@ def claim(path: Path | str, config: Mapping[str, Any], ignored: Collection[str] 
     except BaseException:
         lock.close()
         raise
+    _HELD.add(lock)
     return RunFolder(path, lock)
 
 
