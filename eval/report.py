@@ -1,6 +1,8 @@
 """Scored runs to a table.   python eval/report.py 'names=[first,second]' baseline=first"""
 
 import json
+import sys
+from pathlib import Path
 
 import hydra
 import wiring
@@ -14,10 +16,7 @@ from triax.scoring.significance import paired_bootstrap
 @hydra.main(version_base="1.3", config_path="../conf", config_name="report")
 def main(cfg: DictConfig) -> None:
     folders = {name: wiring.run_folder(cfg, name) for name in cfg.names}
-    metrics = {
-        name: json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-        for name, folder in folders.items()
-    }
+    metrics = {name: _read_metrics(folder) for name, folder in folders.items()}
     print(markdown_table(metrics))
     if cfg.baseline is None:
         return
@@ -35,6 +34,13 @@ def main(cfg: DictConfig) -> None:
             f"\nF1 {name} - {cfg.baseline}: {100 * found.difference:+.1f} "
             f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}] on {found.num_questions} questions"
         )
+
+
+def _read_metrics(folder: Path) -> dict[str, float]:
+    path = folder / "metrics.json"
+    if not path.exists():
+        sys.exit(f"error: {folder} has no metrics.json; run `python eval/score.py` for it first")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

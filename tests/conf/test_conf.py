@@ -1,0 +1,133 @@
+"""Every configuration file composes, and what it names takes what it gives."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+
+ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+FILES = sorted(CONF.rglob("*.yaml"))
+PRIMARIES = [path.stem for path in FILES if path.parent == CONF]
+GROUPED = [
+    path
+    for path in FILES
+    if path.parent.parent == CONF and path.parent.name not in ("hydra", "experiment")
+]
+# What a program or `triax.pipelines.assembly` adds to a part that is still a constructor.
+ADDED = {
+    "decomposer": {"completer": None},
+    "resolver": {"completer": None},
+    "synthesizer": {"completer": None},
+    "reader": {"completer": None},
+    "extractor": {"completer": None},
+    "retriever": {"index": None, "encoder": None},
+    "pipeline": {"parts": None},
+    "index": {"vectors": None, "sources": None},
+}
+
+
+def label(path):
+    return path.relative_to(CONF).with_suffix("").as_posix()
+
+
+def load(name, *overrides):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(name, overrides=list(overrides))
+
+
+def programs():
+    """(program, primary configuration) of each script with a Hydra entry point."""
+    for path in sorted(
+        path for room in ("eval", "train", "bench") for path in (ROOT / room).glob("*.py")
+    ):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "hydra.main":
+                given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords}
+                yield path, given["config_name"]
+
+
+PROGRAMS = list(programs())
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_a_file_says_what_it_is_and_is_short(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert len(lines) <= 30
+
+
+@pytest.mark.parametrize("name", PRIMARIES)
+def test_a_primary_file_composes(name):
+    assert load(name)
+
+
+def test_every_primary_file_has_a_program_and_the_other_way_round():
+    assert sorted(PRIMARIES) == sorted({name for _, name in PROGRAMS})
+
+
+def targets(node, place):
+    if isinstance(node, dict):
+        if "_target_" in node:
+            yield place, node
+        for key, value in node.items():
+            yield from targets(value, f"{place}.{key}")
+    elif isinstance(node, list):
+        for number, value in enumerate(node):
+            yield from targets(value, f"{place}.{number}")
+
+
+@pytest.mark.parametrize("path", GROUPED, ids=label)
+def test_what_a_part_names_takes_what_it_gives(path):
+    group = path.parent.name
+    part = OmegaConf.to_container(load(label(path)), resolve=False)[group]
+    for place, node in targets(part, group):
+        target = get_object(node["_target_"])
+        given = {key: value for key, value in node.items() if not key.startswith("_")}
+        if node.get("_partial_"):
+            # A part that is still a constructor gets the rest where it is used.
+            assert group in ADDED, place
+            given = ADDED[group] | given
+        try:
+            inspect.signature(target).bind(**given)
+        except TypeError as error:
+            pytest.fail(f"{place}: {node['_target_']}: {error}")
+
+
+@pytest.mark.parametrize("path", GROUPED, ids=label)
+def test_a_part_fits_into_a_run(path):
+    if path.parent.name not in load("run"):
+        pytest.skip("no part of a run")
+    assert load("run", "name=x", f"{path.parent.name}={path.stem}")
+
+
+@pytest.mark.parametrize("path", sorted((CONF / "experiment").glob("*.yaml")), ids=label)
+def test_an_experiment_composes(path):
+    assert load("run", f"+experiment={path.stem}")
+
+
+def test_an_unnamed_run_stops_at_once():
+    assert OmegaConf.missing_keys(load("run")) == {"name"}
+
+
+@pytest.mark.parametrize("path", [path for path, _ in PROGRAMS], ids=lambda path: path.stem)
+def test_a_program_shows_its_configuration(path, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(path), "--cfg", "job"],
+        cwd=tmp_path,
+        env=os.environ | {"HYDRA_FULL_ERROR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "paths:" in done.stdout
+    assert list(tmp_path.iterdir()) == []
