@@ -57,7 +57,7 @@ def test_no_print():
 
 
 def test_r24_no_text_is_ever_run():
-    """No eval, exec or __import__, no shell, and no pickle but that of a reader that refuses names."""
+    """No eval, exec or __import__, no shell, no pickle but a reader's that refuses names."""
     found = []
     for path, tree in TREES.items():
         for call in calls(tree):

@@ -113,3 +113,16 @@ def test_parts_that_are_no_constructors_are_refused():
             synthesizer=PromptedSynthesizer,
             retriever=lambda: None,
         )
+
+
+def test_dense_needs_an_index_of_chunks(tmp_path):
+    from triax.extraction.verbalize import propositions
+    from triax.indexing.updates import build_index
+
+    encoder = HashingEncoder(64)
+    index = build_index(CHUNKS, propositions(FACTS), encoder, tmp_path / "index", extractor="toy")
+    given = assembly.Parts(
+        ScriptedCompleter(["Hitchcock"]), encoder, CHUNKS, lambda: index, lambda: FACTS
+    )
+    trace = ask(assembly.dense(given, reader=Reader, num_chunks=1))
+    assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("dense", ("a",), "Hitchcock")
