@@ -1,6 +1,7 @@
 """The whole method on the shipped corpus, with models in process.   python eval/demo.py
 
-Extracts, indexes, answers and scores, then prints a table and the trace of the first question.
+Extracts, indexes, answers and scores, then prints a table and the trace of the first question that
+took a round.
 Every step is kept: a second call takes up where the first one ended.
 """
 
@@ -43,12 +44,15 @@ def main(cfg: DictConfig) -> None:
         f"{len(corpus.documents)} passages, {len(corpus.questions)} questions "
         f"({cfg.corpus.split}); language model {cfg.llm.model}, encoder {cfg.encoder.model}."
     )
-    extractions = _extract(cfg, chunks)
+    model = instantiate(cfg.llm)
+    extractions = _extract(cfg, chunks, model)
     encoder = instantiate(cfg.encoder)
     index = _index(cfg, chunks, extractions, encoder)
     metrics = {}
     for system in cfg.systems:
-        metrics[system], folder = _run(cfg, system, corpus, chunks, encoder, index, extractions)
+        metrics[system], folder = _run(
+            cfg, system, corpus, chunks, model, encoder, index, extractions
+        )
     out.rule("scores")
     out.print(
         f"Demo corpus, {cfg.corpus.split} split, n = {len(corpus.questions)}; EM, F1 and R@5 in "
@@ -56,15 +60,16 @@ def main(cfg: DictConfig) -> None:
     )
     print(markdown_table(metrics))
     traces = list(read_jsonl(folder / "traces.jsonl"))
-    out.rule("the first question, as T2RAG answered it" if "t2rag" in cfg.systems else "a trace")
-    out.print(trace_tree(traces[0]))
+    shown = next((trace for trace in traces if trace["rounds"]), traces[0])
+    out.rule(f"the first question that {cfg.systems[-1]} searched for" if shown["rounds"] else "")
+    out.print(trace_tree(shown))
     out.print(
         "An untrained model of 135M parameters answers badly; what it gives is shown as it is. "
         f"Traces and scores: {folder.parent}. Done in {time.monotonic() - started:.0f} s."
     )
 
 
-def _extract(cfg: DictConfig, chunks):
+def _extract(cfg: DictConfig, chunks, model):
     """Reads the first passages live, and takes what was recorded by hand for all others."""
     live = chunks[: cfg.num_live]
     out.print(
@@ -80,7 +85,7 @@ def _extract(cfg: DictConfig, chunks):
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     if live:
-        extractor = wiring.open_extractor(cfg, folder / "calls.jsonl")
+        extractor = wiring.open_extractor(cfg, folder / "calls.jsonl", model)
         with track("extract", len(live)) as progress:
             report = asyncio.run(
                 extract_corpus(live, extractor, folder, max_failed=1.0, progress=progress)
@@ -103,7 +108,7 @@ def _index(cfg: DictConfig, chunks, extractions, encoder):
     return index
 
 
-def _run(cfg: DictConfig, system: str, corpus, chunks, encoder, index, extractions):
+def _run(cfg: DictConfig, system: str, corpus, chunks, model, encoder, index, extractions):
     build = {
         "closed_book": partial(assembly.closed_book, reader=instantiate(cfg.reader)),
         "bm25": partial(assembly.bm25, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks),
@@ -120,7 +125,7 @@ def _run(cfg: DictConfig, system: str, corpus, chunks, encoder, index, extractio
     inputs = wiring.plain(cfg) | {"system": system, "index": index.folder.name}
     inputs.pop("paths")
     folder = claim(artifact_folder(cfg.paths.runs, "demo", "demo", system, inputs), inputs)
-    completer = wiring.open_completer(cfg, folder / "calls.jsonl")
+    completer = wiring.open_completer(cfg, folder / "calls.jsonl", model)
     parts = assembly.Parts(completer, encoder, chunks, lambda: index, lambda: extractions)
     with track(f"answer, {system}", len(corpus.questions)) as progress:
         answers = asyncio.run(

@@ -47,17 +47,24 @@ def open_corpus(cfg: DictConfig) -> tuple[Corpus, list[Chunk]]:
     )
 
 
-def open_completer(cfg: DictConfig, ledger_path: Path | None = None) -> Completer:
-    """The language model behind the call cache, with every call in the ledger."""
-    cached = CachedCompleter(instantiate(cfg.llm), Path(cfg.paths.cache).expanduser() / "calls.db")
+def open_completer(
+    cfg: DictConfig, ledger_path: Path | None = None, model: Completer | None = None
+) -> Completer:
+    """The language model behind the call cache, with every call in the ledger.
+
+    A model that is loaded already can be given, so that it is not loaded again.
+    """
+    cached = CachedCompleter(
+        model or instantiate(cfg.llm), Path(cfg.paths.cache).expanduser() / "calls.db"
+    )
     return LedgerCompleter(cached, Ledger(ledger_path))
 
 
-def open_extractor(cfg: DictConfig, ledger_path: Path):
+def open_extractor(cfg: DictConfig, ledger_path: Path, model: Completer | None = None):
     """The extractor; one that asks a model gets the completer."""
     extractor = instantiate(cfg.extractor)
     if isinstance(extractor, partial):
-        return extractor(completer=open_completer(cfg, ledger_path))
+        return extractor(completer=open_completer(cfg, ledger_path, model))
     return extractor
 
 

@@ -109,7 +109,8 @@ import jax, numpy as np
 from jax.sharding import Mesh
 from test_flat import check, tiled
 from triax.indexing.flat import AXIS, FlatSearch
-from triax.indexing.search import NumpySearch, search
+from triax.indexing.search import search
+from triax.indexing.small import NumpySearch
 from triax.indexing.tables import Sources
 assert jax.device_count() == 8
 def spread_out(vectors, sources):

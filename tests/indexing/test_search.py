@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from triax.indexing.flat import FlatSearch
-from triax.indexing.search import SMALL, NumpySearch, default_engine, power_of_two, search, slack
+from triax.indexing.search import power_of_two, search, slack
+from triax.indexing.small import NumpySearch, default_engine
 from triax.indexing.tables import Sources
 from triax.indexing.walk import Walk
 
@@ -70,12 +70,6 @@ def test_r09_an_empty_index_finds_nothing():
     vectors, sources = np.zeros((0, 2), np.float32), Sources.identity(0)
     engine = default_engine(vectors, sources)
     assert search(vectors, sources, [QUERY, QUERY], 5, engine) == [Walk(), Walk()]
-
-
-def test_few_rows_need_no_device():
-    vectors = np.zeros((SMALL + 1, 2), np.float32)
-    assert isinstance(default_engine(vectors[1:], Sources.identity(SMALL)), NumpySearch)
-    assert isinstance(default_engine(vectors, Sources.identity(SMALL + 1)), FlatSearch)
 
 
 @pytest.mark.parametrize(("count", "power"), [(0, 1), (1, 1), (2, 2), (3, 4), (64, 64), (65, 128)])

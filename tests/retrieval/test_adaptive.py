@@ -20,7 +20,7 @@ ORACLE = Path(os.environ.get("TRIAX_ORACLE", SHARED)) / "t2rag"
 def engines():
     from triax.indexing.faiss_index import FaissSearch
     from triax.indexing.flat import FlatSearch
-    from triax.indexing.search import default_engine
+    from triax.indexing.small import default_engine
 
     return [default_engine, FlatSearch, FaissSearch]
 

@@ -55,7 +55,7 @@ def build_index(
         embeds_chunks: also embed `Chunk.passage` of every chunk.
         dtype: of the vectors on disk.
         role: how the encoder reads propositions. T2RAG's code embeds them as queries.
-        progress: is called with the number of texts done, first of propositions, then of chunks.
+        progress: is called with the number of texts done, propositions and then chunks.
 
     Raises:
         ValueError: the folder holds an index, or half-made vectors, of other inputs (R28).

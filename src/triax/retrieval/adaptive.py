@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32
 
-from triax.indexing.search import EngineFactory, default_engine, search
+from triax.indexing.search import EngineFactory, search
+from triax.indexing.small import default_engine
 from triax.indexing.store import TripletIndex, check_encoder
 from triax.records.evidence import Evidence
 from triax.records.verbs import Encoder

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from triax.indexing.search import EngineFactory, default_engine, search
+from triax.indexing.search import EngineFactory, search
+from triax.indexing.small import default_engine
 from triax.indexing.store import TripletIndex, check_encoder
 from triax.indexing.tables import Sources
 from triax.records.evidence import Evidence
