@@ -91,6 +91,13 @@ def test_forms(title: str, text: str, expected: str) -> None:
     assert read(text, title) == [expected]
 
 
+def test_a_heading_that_repeats_the_title_is_left_out() -> None:
+    assert read("# Forth Bridge\n\nIt opened in 1890.", "Forth Bridge") == [
+        "Forth Bridge | opened in | 1890"
+    ]
+    assert len(read("# Forth Bridge\n\n# History\n\nIt opened in 1890.", "Forth Bridge")) == 2
+
+
 def test_what_is_left_out() -> None:
     assert read("Paris\nPARIS.\nIt is big. It is big.", "Paris") == ["Paris | is | big"]
     assert read("Too short. Yes.") == []

@@ -80,7 +80,8 @@ class SentenceExtractor:
         title = " ".join(clean(chunk.title).split())
         found: dict[Triplet, None] = {}
         for sentence in split_sentences(chunk.text, max_words=self.max_words):
-            if sentence.casefold() == title.casefold():
+            # A heading that repeats the title says nothing; "#" marks it in Markdown.
+            if sentence.lstrip("# ").casefold() == title.casefold():
                 continue
             triplet = _about(title, sentence) if title else _alone(sentence)
             if triplet:
