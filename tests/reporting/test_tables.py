@@ -11,7 +11,7 @@ RUN = {
     "rounds": 1.5,
     "cost/calls": 0.034,
     "cost/weighted_tokens": 12345.6,
-    "cost/seconds": 0.0,
+    "cost/llm_seconds": 0.0,
 }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from triax.records.text import clean
 
+# Seconds of the calls, not of the run: a call that came from the cache counts as when it was made.
 COLUMNS = {
     "answer/em": "EM",
     "answer/f1": "F1",
@@ -12,7 +13,7 @@ COLUMNS = {
     "rounds": "rounds",
     "cost/calls": "calls",
     "cost/weighted_tokens": "tokens",
-    "cost/seconds": "s/question",
+    "cost/llm_seconds": "LLM s",
 }
 _PERCENT = ("answer/em", "answer/f1", "retrieval/recall@", "retrieval/all@")
 
