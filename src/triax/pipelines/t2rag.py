@@ -132,7 +132,7 @@ class T2RAG:
             path.usage += reply.usage
             notes += [reply.error] if reply.error else []
             # An unreadable answer leaves the state as it was; it resolves nothing (R26).
-            moved = update(before, reply.value or (), (), number)
+            moved = update(before, reply.value or (), number)
             path.state = _with_sources(moved.state, number, evidence)
             if moved.num_unmatched:
                 notes.append(f"{moved.num_unmatched} triplets fit no query triplet")

@@ -17,9 +17,7 @@ class Update:
     num_unmatched: int = 0
 
 
-def update(
-    state: State, answers: Sequence[QueryTriplet], chunk_ids: tuple[str, ...], round: int
-) -> Update:
+def update(state: State, answers: Sequence[QueryTriplet], round: int) -> Update:
     """Moves a state on by the triplets that a solver gave (T2RAG, Algorithm 2, lines 9-14).
 
     Each answer is fitted to the open query triplets; its values are put wherever the same named
@@ -28,6 +26,7 @@ def update(
     that are the same for all: it is kept as resolved, or searched, beside them. An answer that fits
     none is dropped and counted; one that repeats what is resolved or open is passed over. The
     resolved set only grows; complete answers that agree with each other may come in any order.
+    Sources are not known here, see `triax.reasoning.provenance`.
     """
     queries = list(state.searchable + state.fuzzy)
     # Complete answers first: the values they bind decide what the others can mean.
@@ -46,7 +45,7 @@ def update(
     resolved = list(state.resolved)
     for query in queries:
         if query.kind == "resolved" and not _is_known(query, resolved):
-            resolved.append(Resolved(query.as_triplet(), chunk_ids, round))
+            resolved.append(Resolved(query.as_triplet(), round=round))
     left = State.of(_distinct(query for query in queries if query.kind != "resolved"))
     return Update(replace(left, resolved=tuple(resolved)), num_unmatched)
 
