@@ -17,7 +17,7 @@ from triax.records.verbs import Retriever
 from triax.reporting.tables import markdown_table
 from triax.retrieval.gold_steps import filled_steps, search_steps
 from triax.scoring.retrieval import rank_documents, score_retrieval
-from triax.scoring.significance import mean_interval
+from triax.scoring.significance import mean_interval, paired_bootstrap
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="retrieval")
@@ -35,7 +35,7 @@ def main(cfg: DictConfig) -> None:
         for i, step in enumerate(one.steps)
         if has_steps
     ]
-    table = {}
+    table, recalls = {}, {}
     for name in cfg.systems:
         retriever = _retriever(cfg, name, chunks, index)
         groups = [[question.text] for question in corpus.questions]
@@ -51,6 +51,7 @@ def main(cfg: DictConfig) -> None:
                 for question, evidence in zip(asked, evidences, strict=True)
             }
             table[label], rows = score_retrieval(rankings, asked, cfg.cutoffs)
+            recalls[label] = [row[f"recall@{cfg.compared}"] for row in rows]
             for cutoff in cfg.cutoffs:
                 key = f"retrieval/recall@{cutoff}"
                 interval = mean_interval([row[f"recall@{cutoff}"] for row in rows])
@@ -58,9 +59,22 @@ def main(cfg: DictConfig) -> None:
     print(f"{corpus.name}: {len(corpus.questions)} questions, {len(corpus.documents)} documents\n")
     columns = {f"retrieval/recall@{cutoff}": f"R@{cutoff}" for cutoff in cfg.cutoffs}
     print(markdown_table(table, columns))
-    print(
-        json.dumps({name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()})
-    )
+    _compare(recalls, cfg.baseline, cfg.compared)
+    rounded = {name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()}
+    print(json.dumps(rounded))
+
+
+def _compare(recalls: dict[str, list[float]], baseline: str, cutoff: int) -> None:
+    """Paired differences to the baseline, each under the same kind of query."""
+    for label, values in recalls.items():
+        base = baseline + label.removeprefix(label.partition(",")[0])
+        if label == base or base not in recalls:
+            continue
+        found = paired_bootstrap(values, recalls[base])
+        print(
+            f"R@{cutoff} {label} - {base}: {100 * found.difference:+.1f} "
+            f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+        )
 
 
 def _retriever(cfg: DictConfig, name: str, chunks, index) -> Retriever:
