@@ -16,7 +16,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
-from triax.corpora.demo_corpus import load_demo
 from triax.extraction.recorded import read_extractions
 from triax.extraction.run import extract_corpus
 from triax.extraction.verbalize import propositions
@@ -42,10 +41,11 @@ def main(cfg: DictConfig) -> None:
     out.rule("[bold]Triax demo")
     out.print(
         f"{len(corpus.documents)} passages, {len(corpus.questions)} questions "
-        f"({cfg.corpus.split}); language model {cfg.llm.model}, encoder {cfg.encoder.model}."
+        f"({cfg.corpus.split}); extractor, decomposer and solver are the shipped ones over "
+        f"{cfg.encoder.model}, which is the encoder too. No language model is asked."
     )
     model = instantiate(cfg.llm)
-    extractions = _extract(cfg, chunks, model)
+    extractions = _extract(cfg, corpus, chunks)
     encoder = instantiate(cfg.encoder)
     index = _index(cfg, chunks, extractions, encoder)
     metrics = {}
@@ -63,39 +63,23 @@ def main(cfg: DictConfig) -> None:
     shown = next((trace for trace in traces if trace["rounds"]), traces[0])
     out.rule(f"the first question that {cfg.systems[-1]} searched for" if shown["rounds"] else "")
     out.print(trace_tree(shown))
-    out.print(
-        "An untrained model of 135M parameters answers badly; what it gives is shown as it is. "
-        f"Traces and scores: {folder.parent}. Done in {time.monotonic() - started:.0f} s."
-    )
+    out.print(f"Traces and scores: {folder.parent}. Done in {time.monotonic() - started:.0f} s.")
 
 
-def _extract(cfg: DictConfig, chunks, model):
-    """Reads the first passages live, and takes what was recorded by hand for all others."""
-    live = chunks[: cfg.num_live]
-    out.print(
-        f"\nExtraction: the model reads {len(live)} of {len(chunks)} passages live; the triplets "
-        f"of the other {len(chunks) - len(live)} were recorded by hand and ship with the package."
-    )
-    inputs = {
-        "llm": wiring.plain(cfg.llm),
-        "extractor": wiring.plain(cfg.extractor),
-        "n": len(live),
-    }
-    folder = artifact_folder(cfg.paths.artifacts, "triplets", "demo", "live", inputs)
+def _extract(cfg: DictConfig, corpus, chunks):
+    """Reads every passage live, and keeps what was read."""
+    folder = wiring.triplets_folder(cfg, corpus)
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    if live:
-        extractor = wiring.open_extractor(cfg, folder / "calls.jsonl", model)
-        with track("extract", len(live)) as progress:
-            report = asyncio.run(
-                extract_corpus(live, extractor, folder, max_failed=1.0, progress=progress)
-            )
-        found = list(read_extractions(folder / "triplets.jsonl"))
-        out.print(f"live: {report.to_json()}")
-        for triplet in found[0].triplets[:3]:
-            out.print("   " + " | ".join(triplet.fields), markup=False)
-    read = {extraction.chunk_id for extraction in found}
-    return found + [one for one in load_demo().extractions if one.chunk_id not in read]
+    extractor = wiring.open_extractor(cfg, folder / "calls.jsonl")
+    with track("extract", len(chunks)) as progress:
+        report = asyncio.run(
+            extract_corpus(chunks, extractor, folder, max_failed=cfg.max_failed, progress=progress)
+        )
+    found = list(read_extractions(folder / "triplets.jsonl"))
+    out.print(f"\nExtraction: {report.to_json()}; the first passage says, among others:")
+    for triplet in found[0].triplets[:3]:
+        out.print("   " + " | ".join(triplet.fields), markup=False)
+    return found
 
 
 def _index(cfg: DictConfig, chunks, extractions, encoder):

@@ -31,6 +31,10 @@ ADDED = {
     "retriever": {"index": None, "encoder": None},
     "pipeline": {"parts": None},
     "index": {"vectors": None, "sources": None},
+    "optimizer": {"steps": 1},
+    "tracker": {"folder": None, "name": None, "config": None},
+    # The compiler of its grammars.
+    "task": {"token_bytes": None, "encode": None, "eos_ids": None, "width": None},
 }
 
 

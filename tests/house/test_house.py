@@ -41,7 +41,7 @@ def test_every_module_has_its_mirror():
     missing = [
         name(path)
         for path in MODULES
-        if not (ROOT / "tests" / path.parent.name / f"test_{path.name}").exists()
+        if not (ROOT / "tests" / path.relative_to(PACKAGE)).with_name(f"test_{path.name}").exists()
     ]
     assert missing == []
 

@@ -8,7 +8,7 @@ from triax.llm.scripted import ScriptedCompleter
 from triax.pipelines import assembly
 from triax.reasoning.decompose import GoldDecomposer, PromptedDecomposer
 from triax.reasoning.resolve import FillingResolver
-from triax.reasoning.synthesize import PromptedSynthesizer, Reader
+from triax.reasoning.synthesize import PromptedReader, PromptedSynthesizer
 from triax.records.documents import Chunk
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
@@ -44,12 +44,12 @@ def ask(pipeline):
 
 
 def test_closed_book_opens_no_index():
-    trace = ask(assembly.closed_book(parts(["Hitchcock"]), reader=Reader))
+    trace = ask(assembly.closed_book(parts(["Hitchcock"]), reader=PromptedReader))
     assert (trace.pipeline, trace.answer, trace.chunk_ids) == ("closed_book", "Hitchcock", ())
 
 
 def test_bm25_opens_no_triplet_index():
-    trace = ask(assembly.bm25(parts(["Hitchcock"]), reader=Reader, num_chunks=1))
+    trace = ask(assembly.bm25(parts(["Hitchcock"]), reader=PromptedReader, num_chunks=1))
     assert (trace.pipeline, trace.chunk_ids) == ("bm25", ("a",))
 
 
@@ -124,5 +124,5 @@ def test_dense_needs_an_index_of_chunks(tmp_path):
     given = assembly.Parts(
         ScriptedCompleter(["Hitchcock"]), encoder, CHUNKS, lambda: index, lambda: FACTS
     )
-    trace = ask(assembly.dense(given, reader=Reader, num_chunks=1))
+    trace = ask(assembly.dense(given, reader=PromptedReader, num_chunks=1))
     assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("dense", ("a",), "Hitchcock")

@@ -2,7 +2,7 @@ import asyncio
 
 from triax.llm.scripted import ScriptedCompleter
 from triax.pipelines.vanilla import Vanilla
-from triax.reasoning.synthesize import Reader
+from triax.reasoning.synthesize import PromptedReader
 from triax.records.documents import Chunk
 from triax.records.evidence import Evidence, ScoredChunk
 from triax.records.questions import Question
@@ -27,7 +27,7 @@ def answer(pipeline, *texts):
 
 def test_one_search_and_one_reading_call_for_all():
     completer, retriever = ScriptedCompleter(["Lampedusa", "1958"]), OneChunk()
-    pipeline = Vanilla(Reader(completer), retriever, 3, "dense")
+    pipeline = Vanilla(PromptedReader(completer), retriever, 3, "dense")
     assert isinstance(pipeline, Pipeline)
     first, second = answer(pipeline, "Who wrote it?", "When?")
     assert retriever.asked == [([["Who wrote it?"], ["When?"]], 3)]
@@ -40,7 +40,7 @@ def test_one_search_and_one_reading_call_for_all():
 
 def test_a_closed_book_shows_nothing_and_searches_nothing():
     completer = ScriptedCompleter(["Lampedusa"])
-    [trace] = answer(Vanilla(Reader(completer)), "Who wrote it?")
+    [trace] = answer(Vanilla(PromptedReader(completer)), "Who wrote it?")
     assert (trace.chunk_ids, trace.pipeline) == ((), "closed_book")
     turns = [turn.content for turn in completer.requests[0].messages]
     assert turns[-1] == "Question: Who wrote it?"
@@ -49,15 +49,15 @@ def test_a_closed_book_shows_nothing_and_searches_nothing():
 
 
 def test_r03_r29_a_failed_reading_is_an_error_of_its_question():
-    [bad, good] = answer(Vanilla(Reader(ScriptedCompleter(["__RAISE__: down", "x"]))), "a", "b")
+    [bad, good] = answer(Vanilla(PromptedReader(ScriptedCompleter(["__RAISE__: down", "x"]))), "a", "b")
     assert (bad.answer, bad.error, bad.stop_reason) == (None, "reading: down", "error")
     assert (good.answer, good.error) == ("x", None)
 
 
 def test_abstention_is_no_failure():
-    [trace] = answer(Vanilla(Reader(ScriptedCompleter(["unknown"]))), "a")
+    [trace] = answer(Vanilla(PromptedReader(ScriptedCompleter(["unknown"]))), "a")
     assert (trace.answer, trace.error, trace.stop_reason) == (None, None, "read")
 
 
 def test_no_questions():
-    assert answer(Vanilla(Reader(ScriptedCompleter([])), OneChunk())) == []
+    assert answer(Vanilla(PromptedReader(ScriptedCompleter([])), OneChunk())) == []

@@ -6,7 +6,13 @@ from reasoning.golden import check_golden
 from triax.llm.scripted import ScriptedCompleter
 from triax.reasoning.ask import Unreadable
 from triax.reasoning.context import Budget
-from triax.reasoning.synthesize import PromptedSynthesizer, Reader, Synthesizer, read_short
+from triax.reasoning.synthesize import (
+    Ending,
+    PromptedReader,
+    PromptedSynthesizer,
+    Synthesizer,
+    read_short,
+)
 from triax.records.completions import Completion, Grammar
 from triax.records.documents import Chunk
 from triax.records.evidence import Evidence, ScoredChunk
@@ -76,7 +82,7 @@ def synthesize(answers, *items, **options):
 
 
 def test_open_searchable_triplets_stand_beside_the_resolved():
-    [reply], completer = synthesize(["Leytonstone"], (QUESTION, STATE, EVIDENCE))
+    [reply], completer = synthesize(["Leytonstone"], Ending(QUESTION, (), STATE, EVIDENCE))
     assert reply.value.text == "Leytonstone"
     [request] = completer.requests
     assert request.messages[-1].content == (
@@ -88,19 +94,21 @@ def test_open_searchable_triplets_stand_beside_the_resolved():
 
 
 def test_without_facts_the_question_stands_alone():
-    _, completer = synthesize(["x"], (QUESTION, State(), Evidence()))
+    _, completer = synthesize(["x"], Ending(QUESTION, (), State(), Evidence()))
     assert completer.requests[0].messages[-1].content == f"Question: {QUESTION.text}"
 
 
 def test_the_options_go_with_the_call():
     grammar = Grammar("regex", "x")
-    _, completer = synthesize(["x"], (QUESTION, STATE, EVIDENCE), grammar=grammar, max_tokens=7)
+    _, completer = synthesize(
+        ["x"], Ending(QUESTION, (), STATE, EVIDENCE), grammar=grammar, max_tokens=7
+    )
     assert (completer.requests[0].grammar, completer.requests[0].max_tokens) == (grammar, 7)
 
 
 def read(answers, *items, **options):
     completer = ScriptedCompleter(answers)
-    return asyncio.run(Reader(completer, **options).read(list(items))), completer
+    return asyncio.run(PromptedReader(completer, **options).read(list(items))), completer
 
 
 def test_reading_passages():

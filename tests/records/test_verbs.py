@@ -5,7 +5,7 @@ import pytest
 from triax.indexing.hashing import HashingEncoder
 from triax.llm.scripted import ScriptedCompleter
 from triax.pipelines.vanilla import Vanilla
-from triax.reasoning.synthesize import Reader
+from triax.reasoning.synthesize import PromptedReader
 from triax.records.verbs import Completer, Encoder, Extractor, Pipeline, Retriever
 from triax.retrieval.original import OriginalRetriever
 
@@ -13,7 +13,7 @@ PROVIDED = {
     Completer: ScriptedCompleter([]),
     Encoder: HashingEncoder(8),
     Retriever: OriginalRetriever({}, [], HashingEncoder(8)),
-    Pipeline: Vanilla(Reader(ScriptedCompleter([]))),
+    Pipeline: Vanilla(PromptedReader(ScriptedCompleter([]))),
 }
 
 

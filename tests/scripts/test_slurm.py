@@ -44,3 +44,33 @@ def test_a_run_goes_through_all_programs_and_stops_at_a_fault(tmp_path):
     ]
     code, calls = start("name=broken")
     assert code == 3 and len(calls) == 1
+
+
+def test_a_training_is_one_program_with_the_number_of_its_array(tmp_path):
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/log\nexit 3\n')
+    python.chmod(0o755)
+    site = tmp_path / "site.env"
+    site.write_text(f"TRIAX_VENV={tmp_path}/venv\n")
+
+    def start(*arguments, **environment):
+        done = subprocess.run(
+            ["bash", "slurm/train.sbatch", *arguments],
+            cwd=ROOT,
+            env=os.environ | {"TRIAX_SITE": str(site)} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stderr
+
+    settings = ("solver", "name=seed-%a", "seed=%a", "task=write")
+    assert start(*settings, SLURM_ARRAY_TASK_ID="2")[0] == 3
+    assert start("extractor", "name=x")[0] == 3
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "train/solver.py name=seed-2 seed=2 task=write",
+        "train/extractor.py name=x",
+    ]
+    code, said = start()
+    assert code != 0 and "the program: solver or extractor" in said

@@ -45,6 +45,9 @@ SHOT_TRIPLETS = (
     ("Quellmoor", "published by", "Brackwater Press"),
     ("Quellmoor", "set in", "Tarnovia"),
 )
+LINES_SHOTS = (
+    (f"Passage: {SHOT_PASSAGE}", "\n".join(" | ".join(fields) for fields in SHOT_TRIPLETS)),
+)
 ENTITIES_SCHEMA = {
     "type": "object",
     "properties": {"entities": {"type": "array", "items": {"type": "string"}}},
@@ -88,6 +91,8 @@ class PromptedExtractor:
             means: for `lines` only.
         max_words: longer passages are cut there and their extraction is `partial` (R8); None
             leaves that to the chunker and to the completer, which refuses what it cannot read.
+        lines_system: the system text of `lines`.
+        lines_shots: worked examples of `lines`: passage and triplet lines.
     """
 
     completer: Completer
@@ -96,6 +101,8 @@ class PromptedExtractor:
     max_tokens: int = 1024
     is_faithful: bool | None = None
     max_words: int | None = None
+    lines_system: str = LINES_SYSTEM
+    lines_shots: Sequence[tuple[str, str]] = LINES_SHOTS
 
     @property
     def name(self) -> str:
@@ -214,25 +221,17 @@ class PromptedExtractor:
         passage = self._passage(chunk)
         if self.style == "lines":
             grammar = self.grammar(chunk) if callable(self.grammar) else self.grammar
-            shown = "\n".join(" | ".join(fields) for fields in SHOT_TRIPLETS)
-            turns = (LINES_SYSTEM, f"Passage: {SHOT_PASSAGE}", shown, f"Passage: {passage}")
+            system, shots, user = self.lines_system, self.lines_shots, f"Passage: {passage}"
         else:
             grammar = Grammar("json_schema", json.dumps(TRIPLETS_SCHEMA, sort_keys=True))
             shown = json.dumps({"triplets": SHOT_TRIPLETS}, ensure_ascii=False)
-            turns = (
-                TRIPLETS_SYSTEM,
-                f"{SHOT_PASSAGE}\n\nEntities: {'; '.join(SHOT_ENTITIES)}",
-                shown,
-                f"{passage}\n\nEntities: {'; '.join(entities)}",
-            )
-        system, asked, answered, user = turns
-        messages = (
-            Message("system", system),
-            Message("user", asked),
-            Message("assistant", answered),
-            Message("user", user),
-        )
-        return self._request(messages, "extract", chunk, grammar)
+            system = TRIPLETS_SYSTEM
+            shots = ((f"{SHOT_PASSAGE}\n\nEntities: {'; '.join(SHOT_ENTITIES)}", shown),)
+            user = f"{passage}\n\nEntities: {'; '.join(entities)}"
+        turns = [Message("system", system)]
+        for asked, answered in shots:
+            turns += [Message("user", asked), Message("assistant", answered)]
+        return self._request((*turns, Message("user", user)), "extract", chunk, grammar)
 
     def _request(
         self, messages: tuple[Message, ...], stage: str, chunk: Chunk, grammar: Grammar | None

@@ -1,11 +1,13 @@
 """Completions from a decoder in this process: JAX, batched, with grammars."""
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from triax.llm.grammar import GrammarCompiler
@@ -41,6 +43,7 @@ class LocalCompleter:
         batch_size: int = 8,
         max_prompt_tokens: int = 3072,
         dtype: str = "float32",
+        adapter: str | None = None,
     ):
         """Loads nothing yet.
 
@@ -49,13 +52,17 @@ class LocalCompleter:
             batch_size: the most requests that run together; memory grows with it.
             max_prompt_tokens: the longest prompt; longer ones fail.
             dtype: of weights, computation and cache, such as "bfloat16".
+            adapter: a trained adapter that is added to the weights: a folder, the name of a
+                shipped one, or its name on the hub.
 
         Raises:
             ValueError: `batch_size` or `max_prompt_tokens` is below 1.
         """
         if batch_size < 1 or max_prompt_tokens < 1:
             raise ValueError(f"{batch_size=} and {max_prompt_tokens=}, both must be at least 1")
-        self.model = model
+        self.model = f"{model}+{adapter}" if adapter else model
+        self.base = model
+        self.adapter = adapter
         self.batch_size = batch_size
         self.max_prompt_tokens = max_prompt_tokens
         self.dtype = dtype
@@ -66,7 +73,16 @@ class LocalCompleter:
     @property
     def identity(self) -> dict[str, str]:
         """What decides an output besides the request, for the keys of a call cache."""
-        return {"model": self.model, "endpoint": "in process", "dtype": self.dtype}
+        named = {"model": self.base, "endpoint": "in process", "dtype": self.dtype}
+        return named if self.adapter is None else named | {"adapter": self._adapter_digest}
+
+    @cached_property
+    def _adapter_digest(self) -> str:
+        """Of the weights: a folder keeps its name when it is trained again."""
+        from triax.models.adapters import WEIGHTS_FILE, adapter_folder
+
+        content = (adapter_folder(self.adapter) / WEIGHTS_FILE).read_bytes()
+        return hashlib.sha256(content).hexdigest()
 
     async def complete(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
         """Completes all requests, in order."""
@@ -77,7 +93,7 @@ class LocalCompleter:
         if not requests:
             return []
         if self._model is None:
-            self._model = _load(self.model, self.dtype)
+            self._model = _load(self.base, self.dtype, self.adapter)
         done: dict[int, Completion] = {}
         ready: list[tuple[int, Prompt]] = []
         for number, request in enumerate(requests):
@@ -184,11 +200,12 @@ class LocalCompleter:
         return Completion(text, reason, *counts)
 
 
-def _load(name: str, dtype: str) -> _Model:
+def _load(name: str, dtype: str, adapter: str | None) -> _Model:
     import jax.numpy as jnp
 
+    from triax.models.adapters import adapter_folder
     from triax.models.compile_cache import use_compile_cache
-    from triax.models.decoder_params import load_decoder
+    from triax.models.decoder_params import apply_adapter, load_decoder
     from triax.models.generate import Generator
     from triax.models.tokenizer import load_tokenizer
     from triax.models.weights import locate
@@ -199,6 +216,10 @@ def _load(name: str, dtype: str) -> _Model:
     tokenizer = load_tokenizer(folder)
     kind: Any = jnp.dtype(dtype)
     decoder, config = load_decoder(folder, kind)
+    if adapter is not None:
+        base = apply_adapter(decoder, adapter_folder(adapter))["base"]
+        if base != name:
+            _LOG.warning("the adapter %s was trained on %s and is added to %s", adapter, base, name)
     compiler = GrammarCompiler(
         tokenizer.token_bytes()[: config.vocab_size],
         tokenizer.encode,

@@ -265,13 +265,27 @@ class Decoder(nnx.Module):
         `mask` is True on tokens; padding may stand on either side. What comes out at padded
         positions has no meaning.
         """
+        return self.logits(self.hidden(ids, mask))
+
+    def hidden(
+        self,
+        ids: Int[Array, "batch length"],
+        mask: Bool[Array, "batch length"],
+        *,
+        remat: bool = False,
+    ) -> Float[Array, "batch length hidden"]:
+        """Hidden states after the last norm (see `logits`); `mask` as in the call.
+
+        With `remat` a gradient keeps the input of each layer only and computes the rest again.
+        """
         positions = jnp.maximum(jnp.cumsum(mask, axis=1) - 1, 0)
         causal = jnp.tril(jnp.ones((ids.shape[1],) * 2, bool))
         allowed = (causal & mask[:, None, :])[:, None]
         x = self.embed_tokens(ids)
         for layer in self.layers:
-            x, _ = layer(x, positions, allowed)
-        return self.logits(self.norm(x))
+            run = partial(_layer_output, layer, positions, allowed)
+            x = jax.checkpoint(run)(x) if remat else run(x)
+        return self.norm(x)
 
     def extend(
         self,
@@ -312,6 +326,12 @@ def init_cache(config: DecoderConfig, batch: int, slots: int, dtype: Any = jnp.f
     return tuple(
         (jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(config.num_layers)
     )
+
+
+def _layer_output(
+    layer: DecoderLayer, positions: Array, allowed: Array, x: Float[Array, "batch length hidden"]
+) -> Float[Array, "batch length hidden"]:
+    return layer(x, positions, allowed)[0]
 
 
 _INIT = nnx.initializers.normal(0.02)

@@ -11,9 +11,12 @@ import numpy as np
 from flax import nnx
 from safetensors import safe_open
 
+from triax.models.adapters import add_lora, load_adapter, merge_lora, read_config
 from triax.models.decoder import Decoder, DecoderConfig
 from triax.models.gguf_file import GGUFFile
 
+# What the config.json of a decoder's adapter names as its part.
+ADAPTER_PART = "decoder"
 _LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "bias": "bias"}
 
 
@@ -46,6 +49,26 @@ def load_decoder(folder: Path, dtype: Any = jnp.float32) -> tuple[Decoder, Decod
         tensors = file.tensors()
     abstract = nnx.eval_shape(lambda: Decoder(config, dtype=dtype, rngs=nnx.Rngs(0)))
     return _filled(abstract, tensors, config, folder), config
+
+
+def apply_adapter(decoder: Decoder, folder: Path) -> dict[str, Any]:
+    """Adds a trained adapter to the weights of its base; the decoder is as fast as before.
+
+    Args:
+        decoder: the base, changed in place.
+        folder: has adapter.safetensors and config.json, as `adapters.save_adapter` writes them.
+
+    Returns:
+        The adapter's config: `base`, `rank`, `layers` and `assignments`.
+
+    Raises:
+        AdapterError: the adapter is of another part, or of a decoder of another shape.
+    """
+    config = read_config(folder, ADAPTER_PART)
+    add_lora(decoder, config["rank"], nnx.Rngs(0), config["layers"])
+    load_adapter(folder, decoder, nnx.LoRAParam)
+    merge_lora(decoder)
+    return config
 
 
 def hf_name(path: tuple[Any, ...]) -> str:

@@ -15,7 +15,7 @@ from triax.reasoning.ask import Reply
 from triax.reasoning.decompose import Decomposer
 from triax.reasoning.provenance import find_sources
 from triax.reasoning.resolve import Resolver, Task
-from triax.reasoning.synthesize import Short, Synthesizer
+from triax.reasoning.synthesize import Ending, Short, Synthesizer
 from triax.reasoning.update import stop_reason, update
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet
@@ -166,7 +166,12 @@ class T2RAG:
         whole = [path for path in paths if not path.error]
         replies = await self.synthesizer.synthesize(
             [
-                (path.question, path.state, path.rounds[-1].evidence if path.rounds else Evidence())
+                Ending(
+                    path.question,
+                    path.decomposition,
+                    path.state,
+                    path.rounds[-1].evidence if path.rounds else Evidence(),
+                )
                 for path in whole
             ]
         )

@@ -169,7 +169,7 @@ class FillingResolver:
         evidence = render_evidence(task.evidence, self.budget, keeps_chunks=self.keeps_chunks)
         texts = [found.chunk.passage for found in task.evidence.chunks]
         return CompletionRequest(
-            messages=conversation(self.system, self.shots, f"{evidence}\n\n{_with_gap(query)}"),
+            messages=conversation(self.system, self.shots, f"{evidence}\n\n{with_gap(query)}"),
             max_tokens=self.max_tokens,
             grammar=self.grammar(texts) if self.grammar else None,
             stage="resolve",
@@ -230,9 +230,9 @@ def _read_blocks(lines: Sequence[str]) -> tuple[list[QueryTriplet], list[str]]:
 _NAMES: tuple[Literal["subject", "predicate", "object"], ...] = ("subject", "predicate", "object")
 
 
-def _with_gap(query: QueryTriplet) -> str:
+def with_gap(query: QueryTriplet) -> QueryTriplet:
     """The triplet with a bare `?` in each gap, so that a name of ours says nothing."""
-    return " | ".join(str(_anonymous(term)) for term in query.terms)
+    return QueryTriplet(*(_anonymous(term) for term in query.terms))
 
 
 def _anonymous(term: Term) -> Term:

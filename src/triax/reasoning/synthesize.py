@@ -10,6 +10,7 @@ from triax.reasoning.ask import Reply, Unreadable, ask, conversation
 from triax.reasoning.context import Budget, render_evidence
 from triax.records.completions import Completion, CompletionRequest, Grammar
 from triax.records.evidence import Evidence
+from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
 from triax.records.state import State
 from triax.records.verbs import Completer
@@ -57,13 +58,21 @@ class Short:
     text: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A question after its last round: what was asked, what is known, what was found last."""
+
+    question: Question
+    decomposition: tuple[QueryTriplet, ...]
+    state: State
+    evidence: Evidence
+
+
 @runtime_checkable
 class Synthesizer(Protocol):
     """Answers from the triplets that are known at the end."""
 
-    async def synthesize(
-        self, items: Sequence[tuple[Question, State, Evidence]]
-    ) -> list[Reply[Short]]: ...
+    async def synthesize(self, endings: Sequence[Ending]) -> list[Reply[Short]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +85,23 @@ class PromptedSynthesizer:
     system: str = SYSTEM
     shots: tuple[tuple[str, str], ...] = TRIPLET_SHOTS
 
-    async def synthesize(
-        self, items: Sequence[tuple[Question, State, Evidence]]
-    ) -> list[Reply[Short]]:
+    async def synthesize(self, endings: Sequence[Ending]) -> list[Reply[Short]]:
         """One call a question, all at once."""
-        prompts = [f"{_facts(state)}{_asked(question)}" for question, state, _ in items]
-        shots = [self.shots] * len(items)
-        return await _short(self, "synthesize", [item[0] for item in items], prompts, shots)
+        questions = [ending.question for ending in endings]
+        prompts = [f"{_facts(ending.state)}{_asked(ending.question)}" for ending in endings]
+        return await _short(self, "synthesize", questions, prompts, [self.shots] * len(endings))
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Answers from passages, or from nothing: the last step of the vanilla pipelines."""
+
+    async def read(self, items: Sequence[tuple[Question, Evidence]]) -> list[Reply[Short]]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Answers from passages, or from nothing: the last step of the vanilla pipelines.
+class PromptedReader:
+    """Asks a language model, with the passages or without any.
 
     `shots` are the worked examples where there is evidence, `closed_shots` where there is none.
     """
@@ -111,7 +125,7 @@ class Reader:
 
 
 async def _short(
-    asker: "PromptedSynthesizer | Reader",
+    asker: "PromptedSynthesizer | PromptedReader",
     stage: str,
     questions: Sequence[Question],
     prompts: Sequence[str],

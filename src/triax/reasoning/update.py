@@ -43,9 +43,11 @@ def update(state: State, answers: Sequence[QueryTriplet], round: int) -> Update:
     num_unmatched = sum(one not in used and one not in extra for one in left_over)
     queries += extra
     resolved = list(state.resolved)
+    confidences = {_key(answer): answer.confidence for answer in answers}
     for query in queries:
         if query.kind == "resolved" and not _is_known(query, resolved):
-            resolved.append(Resolved(query.as_triplet(), round=round))
+            triplet = query.as_triplet(confidences.get(_key(query)))
+            resolved.append(Resolved(triplet, round=round))
     left = State.of(_distinct(query for query in queries if query.kind != "resolved"))
     return Update(replace(left, resolved=tuple(resolved)), num_unmatched)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from triax.records.triplets import Triplet
@@ -79,11 +79,16 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class QueryTriplet:
-    """A triplet to be found; its kind is the number of its unknown parts (0, 1, 2 or more)."""
+    """A triplet to be found; its kind is the number of its unknown parts (0, 1, 2 or more).
+
+    `confidence` is what a solver gives with an answer: the probability that what it filled in is
+    right. It is no part of what the triplet says, so equal triplets may differ in it.
+    """
 
     subject: Term
     predicate: Term
     object: Term
+    confidence: float | None = field(default=None, compare=False)
 
     @classmethod
     def parse(cls, subject: str, predicate: str, object: str) -> "QueryTriplet":
@@ -115,7 +120,8 @@ class QueryTriplet:
 
     def fill(self, bindings: Mapping[str, str]) -> "QueryTriplet":
         """Puts known values where named placeholders stand."""
-        return QueryTriplet(*(term.fill(bindings) for term in self.terms))
+        terms = (term.fill(bindings) for term in self.terms)
+        return QueryTriplet(*terms, confidence=self.confidence)
 
     def as_triplet(self, confidence: float | None = None) -> Triplet:
         """The triplet, once nothing is unknown.

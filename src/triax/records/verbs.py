@@ -7,6 +7,7 @@ from triax.records.completions import Completion, CompletionRequest
 from triax.records.documents import Chunk
 from triax.records.evidence import Evidence
 from triax.records.questions import Question
+from triax.records.readings import Reading, ReadRequest
 from triax.records.traces import Trace
 from triax.records.triplets import Extraction
 
@@ -62,3 +63,17 @@ class Pipeline(Protocol):
     name: str
 
     async def answer(self, questions: Sequence[Question]) -> list[Trace]: ...
+
+
+@runtime_checkable
+class PassageReader(Protocol):
+    """Finds the answers of many queries in their passages, in order; None where there is none.
+
+    `allows_verdicts` says that yes and no are answers too.
+    """
+
+    name: str
+
+    def read(
+        self, requests: Sequence[ReadRequest], *, allows_verdicts: bool = False
+    ) -> list[Reading | None]: ...

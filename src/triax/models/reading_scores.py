@@ -1,0 +1,81 @@
+"""Scores of a reader over many windows: padded, batched, on all local devices."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from flax import nnx
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float32
+
+from triax.models.buckets import plan_batches
+from triax.models.reading_windows import Window
+
+BUCKETS = (32, 64, 96, 128, 160, 192, 256, 384, 512)
+RowScores = tuple[Float32[np.ndarray, " places"], Float32[np.ndarray, " places"]]
+
+
+def pad_windows(
+    windows: Sequence[Window], rows: int, length: int, pad_id: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Token ids, mask and token types [rows, length] of some windows."""
+    ids = np.full((rows, length), pad_id, np.int32)
+    types = np.zeros((rows, length), np.int32)
+    mask = np.zeros((rows, length), bool)
+    for row, window in enumerate(windows):
+        ids[row, : window.length] = window.ids
+        mask[row, : window.length] = True
+        types[row, window.first : window.length] = 1
+    return ids, mask, types
+
+
+class WindowScorer:
+    """Runs a `SpanReader`; the state is an argument, so that training can validate with it."""
+
+    def __init__(self, graph: Any, pad_id: int = 0, batch_tokens: int | None = None):
+        """Takes the graph of the model (`nnx.split`) and how much goes through it at once."""
+        self._pad_id = pad_id
+        self._batch_tokens = batch_tokens or (2048 if jax.default_backend() == "cpu" else 65536)
+        mesh = Mesh(np.array(jax.local_devices()), ("rows",), axis_types=(AxisType.Auto,))
+        self._by_row = NamedSharding(mesh, PartitionSpec("rows"))
+
+        @jax.jit
+        def forward(state: Any, ids: Array, mask: Array, types: Array) -> tuple[Array, Array]:
+            scores = nnx.merge(graph, state)(ids, mask, types)
+            return scores.start, scores.end
+
+        self._forward: Callable[..., tuple[Array, Array]] = forward
+
+    def __call__(
+        self,
+        state: Any,
+        windows: Sequence[Window],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[RowScores]:
+        """Scores of both ends for each window, in order, cut to its length and the verdicts."""
+        found: list[RowScores | None] = [None] * len(windows)
+        longest = max((window.length for window in windows), default=1)
+        buckets = [bucket for bucket in BUCKETS if bucket < longest] + [
+            next((bucket for bucket in BUCKETS if bucket >= longest), longest)
+        ]
+        done = 0
+        for batch in plan_batches(
+            [window.length for window in windows],
+            self._batch_tokens,
+            buckets,
+            jax.local_device_count(),
+        ):
+            members = [windows[place] for place in batch.positions]
+            arrays = pad_windows(members, batch.rows, batch.length, self._pad_id)
+            start, end = (
+                np.asarray(one)
+                for one in self._forward(state, *jax.device_put(arrays, self._by_row))
+            )
+            for row, place in enumerate(batch.positions):
+                kept = np.r_[: windows[place].length, batch.length : start.shape[1]]
+                found[place] = (start[row, kept], end[row, kept])
+            done += len(members)
+            if progress is not None:
+                progress(done)
+        return [one for one in found if one is not None]

@@ -1,0 +1,177 @@
+"""The answer without a language model: from bound placeholders, by comparison, or by reading."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from triax.reasoning.ask import Reply
+from triax.reasoning.comparison import OPERATORS, compare
+from triax.reasoning.synthesize import Ending, Short
+from triax.reasoning.trained_decompose import Writer
+from triax.reasoning.unify import unify
+from triax.records.evidence import Evidence
+from triax.records.query_triplets import QueryTriplet, Term
+from triax.records.questions import Question
+from triax.records.readings import Reading, ReadRequest, shown_passage
+from triax.records.state import Resolved, State
+from triax.records.traces import Usage
+from triax.records.verbs import Completer, PassageReader
+from triax.scoring.answers import token_f1
+
+# Comparisons that need judgement, not computation: which name has a property, whether both have it.
+_READ = frozenset(("which", "both"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The values that the resolved triplets give to the placeholders of a decomposition.
+
+    `confidence` is that of the least sure triplet on the way to each value.
+    """
+
+    values: Mapping[str, str]
+    confidence: Mapping[str, float]
+
+
+def bind(triplets: Sequence[QueryTriplet], resolved: Sequence[Resolved]) -> Bound:
+    """Fits the resolved triplets to the query triplets, as often as a new value allows more."""
+    values: dict[str, str] = {}
+    confidence: dict[str, float] = {}
+    known = [
+        (QueryTriplet(*(Term.literal(field) for field in one.triplet.fields)), one.triplet)
+        for one in resolved
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for query in triplets:
+            used = [confidence.get(found.name, 1.0) for found in query.placeholders]
+            filled = query.fill(values)
+            if not filled.placeholders:
+                continue
+            for answer, triplet in known:
+                match = unify(filled, answer)
+                new = {k: v for k, v in match.bindings.items() if k not in values} if match else {}
+                if new:
+                    sure = min([*used, 1.0 if triplet.confidence is None else triplet.confidence])
+                    values |= new
+                    confidence |= dict.fromkeys(new, sure)
+                    changed = True
+                    break
+    return Bound(values, confidence)
+
+
+def branches(triplets: Sequence[QueryTriplet]) -> dict[str, list[str]]:
+    """The names that a comparison compares, and for each the placeholders at its chains' ends.
+
+    A chain starts at a known subject (or object) and goes on wherever a placeholder stands again.
+    """
+    found: dict[str, list[str]] = {}
+    root_of: dict[str, str] = {}
+    for query in triplets:
+        ends = (query.subject, query.object)
+        inner = next((p.name for term in ends for p in term.placeholders if p.name in root_of), "")
+        known = next((term.known for term in ends if term.known and not term.placeholders), "")
+        root = root_of[inner] if inner else known
+        leaves = found.setdefault(root, [])
+        if inner in leaves:
+            leaves.remove(inner)
+        for placeholder in query.placeholders:
+            if placeholder.name not in root_of:
+                root_of[placeholder.name] = root
+                leaves.append(placeholder.name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedSynthesizer:
+    """Answers from what is bound; reads the question where that does not reach.
+
+    Without a comparison the answer is the value of the last placeholder, unless reading the whole
+    question over the last evidence gives an answer that is more probably right. A comparison is
+    computed; where a value is missing, what the reader says is put down to the nearest compared
+    name. It asks no completer, and takes one so that it can stand wherever a prompted one does.
+    """
+
+    writer: Writer
+    reader: PassageReader
+    min_here: float = 0.5
+    trusts_slots: float = 1.0
+    completer: Completer | None = None
+
+    async def synthesize(self, endings: Sequence[Ending]) -> list[Reply[Short]]:
+        """One answer a question; an abstention where nothing was found."""
+        written = self.writer.write([ending.question.text for ending in endings])
+        requests = [
+            ReadRequest(ending.question.text, _passages(ending.state, ending.evidence))
+            for ending in endings
+        ]
+        read = self.reader.read(requests, allows_verdicts=True)
+        return [
+            Reply(Short(self._answer(query.operator, ending, reading)), Usage())
+            for query, ending, reading in zip(written, endings, read, strict=True)
+        ]
+
+    def _answer(self, operator: str, ending: Ending, reading: Reading | None) -> str | None:
+        bound = bind(ending.decomposition, ending.state.resolved)
+        compared = branches(ending.decomposition)
+        if (operator in OPERATORS or operator in _READ) and len(compared) > 1:
+            return _compared(operator, compared, bound, reading)
+        leaves = [name for names in compared.values() for name in names]
+        last = leaves[-1] if leaves else ""
+        direct = None if reading is None or reading.p_here < self.min_here else reading
+        if last not in bound.values:
+            return direct.text if direct else None
+        if direct and direct.p_right > self.trusts_slots * bound.confidence[last]:
+            return direct.text
+        return bound.values[last]
+
+
+def _compared(
+    operator: str,
+    compared: Mapping[str, Sequence[str]],
+    bound: Bound,
+    reading: Reading | None,
+) -> str | None:
+    values = {
+        name: [bound.values[leaf] for leaf in leaves if leaf in bound.values]
+        for name, leaves in compared.items()
+    }
+    complete = all(len(values[name]) == len(leaves) for name, leaves in compared.items())
+    if operator in OPERATORS and complete:
+        if (answer := compare(operator, values)) is not None:
+            return answer
+    if operator in ("same", "both"):
+        return reading.kind if reading and reading.kind != "span" else "no"
+    said = reading.text if reading else ""
+    return max(compared, key=lambda name: token_f1(said, name), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedEvidenceReader:
+    """The last step of the vanilla pipelines, by the same reader: question and chunks to answer.
+
+    Without chunks the question itself is read, in which the answer of a comparison stands.
+    """
+
+    reader: PassageReader
+    min_here: float = 0.0
+    completer: Completer | None = None
+
+    async def read(self, items: Sequence[tuple[Question, Evidence]]) -> list[Reply[Short]]:
+        """One answer a question; an abstention where the reader sees none."""
+        requests = [
+            ReadRequest(question.text, _passages(State(), evidence) or (question.text,))
+            for question, evidence in items
+        ]
+        found = self.reader.read(requests, allows_verdicts=True)
+        return [
+            Reply(Short(one.text if one and one.p_here >= self.min_here else None), Usage())
+            for one in found
+        ]
+
+
+def _passages(state: State, evidence: Evidence) -> tuple[str, ...]:
+    texts = [shown_passage(found.chunk.title, found.chunk.text) for found in evidence.chunks]
+    if state.resolved:
+        texts.append(". ".join(" ".join(one.triplet.fields) for one in state.resolved))
+    return tuple(texts)

@@ -1,0 +1,1 @@
+"""Learning: one loop, tasks that supply lessons and losses, checkpoints."""

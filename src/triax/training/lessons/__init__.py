@@ -1,0 +1,1 @@
+"""Lessons: rows of data sets become examples."""

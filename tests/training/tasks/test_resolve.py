@@ -1,0 +1,168 @@
+import gzip
+import json
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from triax.models.encoder import EncoderConfig, TransformerEncoder
+from triax.models.encoder_params import hf_name
+from triax.models.trained_reader import TrainedReader
+from triax.records.readings import ReadRequest
+from triax.training.loop import Schedule, fit
+from triax.training.optimizer import adamw_linear
+from triax.training.tasks.resolve import ResolveTask
+
+PEOPLE = ["Ann", "Bob", "Cid", "Dan", "Eva", "Fay", "Gus", "Hal"]
+TOWNS = ["Rome", "Oslo", "Bonn", "Lima", "Cork", "Bern", "Baku", "Nice"]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "|", "?", ".", "was", "born", "in", *PEOPLE, *TOWNS]
+CONFIG = {
+    "model_type": "bert",
+    "vocab_size": len(WORDS),
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "max_position_embeddings": 32,
+}
+
+
+class Silent:
+    def resume(self, step): ...
+    def log(self, metrics, step): ...
+    def summary(self, metrics): ...
+    def finish(self): ...
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A random encoder over whole words."""
+    folder = tmp_path_factory.mktemp("base")
+    (folder / "config.json").write_text(json.dumps(CONFIG), "utf-8")
+    model = nnx.jit(lambda: TransformerEncoder(EncoderConfig.from_hf(CONFIG), rngs=nnx.Rngs(0)))()
+    rng = np.random.default_rng(0)
+    tensors = {}
+    for path, variable in nnx.to_flat_state(nnx.state(model)):
+        value = np.asarray(variable.get_value())
+        value = value + 0.2 * rng.standard_normal(value.shape).astype(np.float32)
+        value = value.T if path[-1] == "kernel" else value
+        tensors[hf_name(".".join(map(str, path)), "bert")] = np.ascontiguousarray(value)
+    save_file(tensors, folder / "model.safetensors")
+    backend = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    backend.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """MuSiQue rows: who was born where; every question has the other passages beside it."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "musique").mkdir()
+    passages = [
+        {"title": who, "text": f"{who} was born in {where}"} for who, where in zip(PEOPLE, TOWNS)
+    ]
+    rows = [
+        {
+            "id": f"q{n}",
+            "paragraphs": passages,
+            "decomposition": [{"question": f"{who} >> born in", "answer": where, "support_idx": n}],
+        }
+        for n, (who, where) in enumerate(zip(PEOPLE, TOWNS))
+    ]
+    with gzip.open(folder / "musique" / "train.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    with gzip.open(folder / "musique" / "corpus.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in passages)
+    return folder
+
+
+@pytest.fixture
+def task(base, data):
+    return ResolveTask(
+        folder=str(data),
+        sources={"musique": 4},
+        base=str(base),
+        rank=8,
+        max_length=24,
+        batch_tokens=24 * 8,
+        buckets=(24,),
+        validated=("musique",),
+        held_out=0.3,
+    )
+
+
+def test_rows_hold_the_answer_or_say_that_it_is_not_here(task):
+    batch = task.batch(0, 0)
+    assert batch["ids"].shape == (8, 24) and batch["start"].shape == (8, 26)
+    for row in range(8):
+        words = [WORDS[n] for n in batch["ids"][row] if n]
+        (start,) = np.flatnonzero(batch["start"][row])
+        (end,) = np.flatnonzero(batch["end"][row])
+        assert start == end
+        asked, told = words[1], words[words.index("[SEP]") + 1]
+        if asked == told:
+            assert words[start] == TOWNS[PEOPLE.index(asked)]
+        else:
+            assert start == 0
+
+
+def test_batches_are_a_function_of_seed_and_step(task, base, data):
+    again = ResolveTask(
+        str(data),
+        {"musique": 4},
+        str(base),
+        8,
+        24,
+        24 * 8,
+        buckets=(24,),
+        validated=("musique",),
+        held_out=0.3,
+    )
+    for step in (0, task.steps_per_epoch + 1):
+        one, two = task.batch(step, 5), again.batch(step, 5)
+        assert all(np.array_equal(one[name], two[name]) for name in one)
+    assert not np.array_equal(task.batch(0, 5)["ids"], task.batch(0, 6)["ids"])
+
+
+def test_held_out_questions_are_not_learnt(task):
+    learnt, held = task._lessons
+    assert held
+    assert not {one.id.split("/")[0] for one in learnt} & {one.id.split("/")[0] for one in held}
+
+
+def test_the_loss_of_a_padded_row_counts_nothing(task):
+    model = task.build(0)
+    batch = {name: jax.numpy.asarray(value) for name, value in task.batch(0, 0).items()}
+    whole = task.loss(model, batch, jax.random.key(0))
+    weight = batch["weight"].at[4:].set(0.0)
+    half = task.loss(model, batch | {"weight": weight}, jax.random.key(0))
+    cut = {name: value[:4] for name, value in batch.items()}
+    alone = task.loss(model, cut, jax.random.key(0))
+    assert float(whole.weight) == 8 and float(half.weight) == 4
+    assert float(half.total) == pytest.approx(float(alone.total), rel=1e-5)
+
+
+def test_it_learns_saves_and_reads(task, tmp_path):
+    """On eight facts the answers are learnt by heart, base weights stay, and use gives the same."""
+    optimizer = lambda steps: adamw_linear(steps, learning_rate=1e-2)  # noqa: E731
+    result = fit(task, optimizer, tmp_path, Silent(), Schedule(150, 150, 150))
+    tensors = load_file(result.folder / "adapter.safetensors")
+    assert all("lora" in name or "head" in name for name in tensors)
+    reader = TrainedReader(str(result.folder))
+    learnt = sorted({one.query for one in task._lessons[0]})
+    passages = tuple(f"{who}. {who} was born in {town}" for who, town in zip(PEOPLE, TOWNS))
+    found = reader.read([ReadRequest(query, passages) for query in learnt])
+    right = [
+        one.text == TOWNS[PEOPLE.index(query.split(" |")[0])] for query, one in zip(learnt, found)
+    ]
+    assert np.mean(right) > 0.9
+    for one in found:
+        assert passages[one.passage][one.start : one.end] == one.text
+        assert 0 <= one.p_right <= 1
