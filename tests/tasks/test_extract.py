@@ -1,7 +1,9 @@
+import gzip
+
 import numpy as np
 import pytest
 
-from triax.records.files import write_jsonl
+from triax.records.files import json_line
 from triax.records.triplets import Triplet
 from triax.training.lessons.extractions import ExtractionLesson, OpenTriplet, Predicate, Relation
 from triax.training.task import Task
@@ -24,6 +26,12 @@ LESSON = ExtractionLesson(
     ),
     is_open=True,
 )
+
+
+def write_gz(path, rows):
+    path.parent.mkdir(exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.writelines(map(json_line, rows))
 
 
 def test_lessons_as_texts():
@@ -49,14 +57,14 @@ def test_supporting_passages_are_kept_out(tmp_path):
         {"title": "Marie  Curie", "text": TEXT, "is_supporting": True},
         {"title": "Other", "text": "x", "is_supporting": False},
     ]
-    write_jsonl(tmp_path / "dev.jsonl.gz", [{"paragraphs": paragraphs}])
+    write_gz(tmp_path / "dev.jsonl.gz", [{"paragraphs": paragraphs}])
     assert supporting_passages(tmp_path) == {(TITLE, TEXT)}
     assert supporting_passages(tmp_path / "none") == set()
 
 
 def test_an_unknown_source_is_named(tmp_path):
     with pytest.raises(ValueError, match="no lessons are made of 'squad'; known: .*redocred"):
-        ExtractTask(str(tmp_path), {"squad": 1}).describe()
+        ExtractTask(str(tmp_path), {"squad": 1.0}).describe()
 
 
 @pytest.mark.weights
@@ -71,8 +79,7 @@ def test_a_batch_is_a_function_of_step_and_seed(tmp_path):
         }
         for n in range(40)
     ]
-    (tmp_path / "silver_openie").mkdir()
-    write_jsonl(tmp_path / "silver_openie" / "train.jsonl.gz", rows)
+    write_gz(tmp_path / "silver_openie" / "train.jsonl.gz", rows)
     task = ExtractTask(str(tmp_path), {"silver_openie": 1.0}, batch_tokens=512)
     assert isinstance(task, Task)
     one, again, other = task.batch(3, 0), task.batch(3, 0), task.batch(3, 1)

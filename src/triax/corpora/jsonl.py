@@ -100,7 +100,13 @@ def read_question(row: Row, gold: GoldIndex | None = None) -> Question:
         kind=row.get("type") or "",
         gold_document_ids=tuple(dict.fromkeys(ids)),
         unmatched_gold=tuple(dict.fromkeys(lost)),
-        gold_triplets=tuple(Triplet(*fields) for fields in _triplets(row, "evidences")),
+        # Where a source gives none, those that were worked out from its passages.
+        gold_triplets=tuple(
+            Triplet(*fields)
+            for fields in _triplets(
+                row, "evidences" if row.get("evidences") else "evidences_derived"
+            )
+        ),
         gold_query_triplets=tuple(
             QueryTriplet.parse(*fields) for fields in _triplets(row, "query_triples")
         ),

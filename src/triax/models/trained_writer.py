@@ -80,6 +80,11 @@ class TrainedWriter:
                 self._kept.popitem(last=False)
         return found
 
+    def forget(self) -> None:
+        """Drops what was kept, so that the next call computes again (for measurements)."""
+        with self._lock:
+            self._kept.clear()
+
 
 def load_writer(folder: Path, config: dict[str, Any], base: Path) -> QueryWriter:
     """Base weights and adapter, merged.
