@@ -91,7 +91,7 @@ def test_odd_values_stay_values():
     text = render_card(
         facts(
             base="/some/folder",
-            config={"data": "/home/me/data"},
+            config={"data": "/data/of/mine"},
             tags=["a: b", "- c"],
             data=[],
             license="cc-by-4.0",
@@ -102,7 +102,7 @@ def test_odd_values_stay_values():
     assert "base_model" not in metadata and "datasets" not in metadata
     assert metadata["license"] == "cc-by-4.0"
     assert "names no data sets" in text
-    assert "| data | (a folder) |" in text and "/home/me" not in text
+    assert "| data | (a folder) |" in text and "/data/of" not in text
 
 
 def test_data_sets_of_several_parts_stand_once_in_the_metadata():

@@ -2,7 +2,7 @@
 
 The fields of an open triplet are looked up in `title + "\\n" + text`. Its predicate becomes
 `prefix + span of the text + suffix`: GPT-3.5 writes "is known for" where the text has "known for",
-so a short list of phrases before and behind a copied span says nearly all predicates (96% of
+so a short list of phrases before and behind a copied span says most predicates (nine in ten in
 silver_openie), and a phrase alone says those without a copy, such as "is" or "born on".
 """
 

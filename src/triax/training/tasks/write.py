@@ -69,7 +69,7 @@ class WriteTask:
         self,
         data: Path | str,
         model: str = "HuggingFaceTB/SmolLM2-135M-Instruct",
-        assignments: Sequence[Assignment] = ASSIGNMENTS,
+        assignments: Sequence[str] = ASSIGNMENTS,
         rank: int = 8,
         batch_tokens: int = 768,
         buckets: Sequence[int] = (48, 64, 96),
