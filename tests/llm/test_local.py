@@ -232,6 +232,57 @@ def test_model_without_chat_template(folder, tmp_path):
     assert completion.prompt_tokens == 5 + len("\n\n")
 
 
+def adapter(folder, place, size):
+    """Writes an adapter of rank 2 for the model in `folder`, with numbers of this size."""
+    import jax
+    import numpy as np
+    from flax import nnx
+
+    from triax.models.adapters import DECODER_LAYERS, add_lora, save_adapter
+    from triax.models.decoder_params import load_decoder
+
+    decoder, _ = load_decoder(folder)
+    add_lora(decoder, 2, nnx.Rngs(0), DECODER_LAYERS)
+    generator = np.random.default_rng(0)
+    for _, variable in nnx.to_flat_state(nnx.state(decoder, nnx.LoRAParam)):
+        drawn = generator.normal(size=variable.shape).astype(np.float32) * size
+        variable[...] = jax.numpy.asarray(drawn)
+    config = {"part": "decoder", "base": str(folder), "rank": 2, "layers": list(DECODER_LAYERS)}
+    save_adapter(place, decoder, nnx.LoRAParam, config)
+    return decoder
+
+
+def test_an_adapter_is_added_to_the_weights(folder, tmp_path):
+    """The merged model writes what the model with its adapter beside it writes."""
+    from triax.models.generate import Generator, Prompt
+
+    beside = adapter(folder, tmp_path, 0.25)
+    plain, adapted = LocalCompleter(str(folder)), LocalCompleter(str(folder), adapter=str(tmp_path))
+    requests = [ask(text) for text in ("hello", "other")]
+    found = [one.text for one in run(adapted, *requests)]
+    assert found != [one.text for one in run(plain, *requests)]
+    tokenizer = adapted._model.tokenizer
+    prompts = [
+        Prompt(tuple(tokenizer.encode(adapted._text(one.messages))), one.max_tokens)
+        for one in requests
+    ]
+    outputs = Generator(beside, tokenizer.eos_ids).generate(prompts)
+    assert found == [tokenizer.decode(output.ids) for output in outputs]
+
+
+def test_an_adapter_that_was_trained_again_has_another_identity(folder, tmp_path):
+    def identity(**more):
+        return LocalCompleter(str(folder), **more).identity
+
+    adapter(folder, tmp_path, 0.25)
+    before = identity(adapter=str(tmp_path))
+    assert before == identity(adapter=str(tmp_path)) != identity()
+    assert LocalCompleter("m", adapter="a").model == "m+a"
+    adapter(folder, tmp_path, 0.5)
+    assert identity(adapter=str(tmp_path)) != before
+    assert "adapter" not in identity()
+
+
 def test_impossible_sizes_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         LocalCompleter(batch_size=0)

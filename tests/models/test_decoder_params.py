@@ -8,7 +8,8 @@ import pytest
 from flax import nnx
 from safetensors.numpy import load_file, save_file
 
-from triax.models.decoder_params import hf_name, load_decoder
+from triax.models.adapters import AdapterError
+from triax.models.decoder_params import apply_adapter, hf_name, load_decoder
 
 CONFIG = {
     "model_type": "llama",
@@ -170,3 +171,37 @@ def test_smollm2_logits_equal_torch():
             expected = oracle(torch.tensor([ids])).logits.numpy()
         found = forward(decoder, jnp.asarray([ids]), jnp.ones((1, len(ids)), bool))
         np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_an_adapter_becomes_part_of_the_weights(tmp_path, hf_weights):
+    weights = hf_weights("llama")
+    decoder, _ = load_decoder(write_folder(tmp_path, weights))
+    generator = np.random.default_rng(0)
+    parts = {}
+    for name in ("q_proj", "o_proj"):
+        for n in range(2):
+            path = f"layers.{n}.self_attn.{name}"
+            parts[f"{path}.lora_a"] = generator.normal(size=(64, 3)).astype(np.float16)
+            parts[f"{path}.lora_b"] = generator.normal(size=(3, 64)).astype(np.float16)
+    place = tmp_path / "adapter"
+    place.mkdir()
+    save_file(parts, place / "adapter.safetensors")
+    config = {"part": "decoder", "base": "b", "rank": 3, "layers": ["q_proj", "o_proj"]}
+    (place / "config.json").write_text(json.dumps(config))
+    assert apply_adapter(decoder, place) == config
+    for path, weight in nnx.to_flat_state(nnx.state(decoder)):
+        *modules, leaf = map(str, path)
+        expected = weights[hf_name(path)].T if leaf == "kernel" else weights[hf_name(path)]
+        name = ".".join(modules)
+        if f"{name}.lora_a" in parts:
+            a, b = (parts[f"{name}.lora_{x}"].astype(np.float32) for x in "ab")
+            expected = expected + a @ b
+        np.testing.assert_allclose(weight[...], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_adapter_of_another_part_is_refused(tmp_path, hf_weights):
+    decoder, _ = load_decoder(write_folder(tmp_path, hf_weights("llama")))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "config.json").write_text(json.dumps({"part": "reader"}))
+    with pytest.raises(AdapterError, match="holds the part 'reader', expected 'decoder'"):
+        apply_adapter(decoder, tmp_path / "a")

@@ -194,4 +194,5 @@ def _write(path: Path, write: Any) -> None:
     """By way of a second file, so that a killed run leaves the old one whole."""
     beside = path.with_name(path.name + ".part")
     write(beside)
+    beside.chmod(0o644)  # safetensors makes its files private
     os.replace(beside, path)

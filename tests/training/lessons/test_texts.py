@@ -45,7 +45,11 @@ def test_placeholders_are_named_in_the_order_of_reading():
 
 def test_a_decomposition(tmp_path):
     triplets = [["Brand", "author", "?1"], ["?1", "place of birth", "?2"]]
-    write(tmp_path, "musique", [row("m", "Where was Brand's author born?", "S", query_triples=triplets)])
+    write(
+        tmp_path,
+        "musique",
+        [row("m", "Where was Brand's author born?", "S", query_triples=triplets)],
+    )
     assert read_lessons(tmp_path, "train", "decompose") == [
         Lesson(
             "decompose",
@@ -150,7 +154,9 @@ def test_triplets_stand_in_the_order_of_the_text_and_within_what_is_shown(tmp_pa
 def test_a_mix_repeats_and_leaves_out():
     lessons = [Lesson("extract", "", "", source, f"{n}") for n in range(8) for source in "ab"]
     chosen = [(one.source, one.id) for one in mixed(lessons, {"a": 0.5, "b": 2.0})]
-    assert sum(source == "a" for source, _ in chosen) == 4 == len({c for c in chosen if c[0] == "a"})
+    assert (
+        sum(source == "a" for source, _ in chosen) == 4 == len({c for c in chosen if c[0] == "a"})
+    )
     assert [chosen.count(("b", f"{n}")) for n in range(8)] == [2] * 8
     with pytest.raises(ValueError, match=r"no lessons come from \['c'\]; there are \['a', 'b'\]"):
         mixed(lessons, {"c": 1.0})

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from triax.records.evidence import Evidence, Hit, ScoredChunk
 from triax.records.documents import Chunk
+from triax.records.evidence import Evidence, Hit, ScoredChunk
 from triax.records.query_triplets import QueryTriplet
 from triax.records.state import Resolved, State
 from triax.records.trace_json import trace_to_json
 from triax.records.traces import Round, Trace
 from triax.records.triplets import Proposition, Triplet
-from triax.training.lessons.traces import TracesError, read_traces
+from triax.training.lessons.traces import TracesError, read_passages, read_traces
 
 AUTHOR = QueryTriplet.parse("Brand", "author", "?x")
 BIRTH = QueryTriplet.parse("?x", "born in", "?y")
@@ -38,9 +38,7 @@ def trace(id_="q1", answer="Skien", error=None, pipeline="t2rag"):
         found("Brand set in Norway", "c1"),
         found("Henrik Ibsen born in Skien", "c2"),
     ]
-    rounds = tuple(
-        Round(n + 1, ("q",), evidence[n], states[n], states[n + 1]) for n in range(3)
-    )
+    rounds = tuple(Round(n + 1, ("q",), evidence[n], states[n], states[n + 1]) for n in range(3))
     return Trace(
         id_,
         "Where was the author of Brand born?",
@@ -94,6 +92,17 @@ def test_passages_are_shown_where_they_are_known(tmp_path):
     lessons = read_traces(run(tmp_path, [trace()], {"q1": 1.0}), PASSAGES)
     shown = [one.prompt for one in lessons if one.assignment == "resolve"]
     assert shown[2] == "Passages:\n[1] Ibsen\nBorn in Skien.\n\nHenrik Ibsen | born in | ?"
+
+
+def test_passages_come_from_a_corpus_file(tmp_path):
+    rows = [
+        {"id": "c1", "title": "Brand (play)", "text": "By Henrik Ibsen."},
+        {"id": "c2", "title": "", "text": "Born in Skien."},
+    ]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_passages(str(path)) == {"c1": PASSAGES["c1"], "c2": "Born in Skien."}
+    assert read_passages(None) == {}
 
 
 def test_a_pipeline_that_reads_teaches_reading(tmp_path):

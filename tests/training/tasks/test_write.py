@@ -157,10 +157,10 @@ def test_what_is_learnt_is_written_and_shipped(base, data, tmp_path):
     )
 
     optimizer = partial(adamw_linear, learning_rate=2e-2, warmup_share=0.1)
-    schedule = Schedule(steps=100, eval_every=100, checkpoint_every=100)
+    schedule = Schedule(steps=60, eval_every=60, checkpoint_every=60)
     result = fit(task, optimizer, tmp_path, JsonlTracker(tmp_path), schedule)
     assert result.metrics["decompose/parsed"] == 1.0
-    assert result.metrics["exact"] == 1.0 and result.metrics["loss"] < 0.1
+    assert result.metrics["exact"] == 1.0
     config = json.loads((result.folder / "config.json").read_text())
     assert (config["part"], config["rank"], config["base"]) == ("decoder", 16, str(base[0]))
     decoder, _ = load_decoder(base[0])
@@ -169,13 +169,26 @@ def test_what_is_learnt_is_written_and_shipped(base, data, tmp_path):
     assert task.write(decoder, lessons) == [one.target for one in lessons]
 
 
+def test_writing_leaves_the_model_as_it_was(base, data):
+    task = make(base, data)
+    model = task.build(0)
+    for _, variable in nnx.to_flat_state(nnx.state(model, nnx.LoRAParam)):
+        variable[...] = jnp.ones(variable.shape) * 0.1
+    before = [np.array(leaf) for leaf in jax.tree.leaves(nnx.state(model))]
+    task.write(model, [task._dev[0].lesson])
+    for leaf, kept in zip(jax.tree.leaves(nnx.state(model)), before, strict=True):
+        np.testing.assert_array_equal(leaf, kept)
+
+
 def test_rows_that_pad_a_batch_weigh_nothing(base, data):
     task = make(base, data, batch_tokens=512)
-    assert [int(count) for count in np.sort((task.batch(0, 0)["weights"] > 0).any(1))] == [0, 1, 1, 1]
+    is_used = (task.batch(0, 0)["weights"] > 0).any(1)
+    assert sorted(is_used.tolist()) == [False, True, True, True]
     model = task.build(0)
-    whole = make(base, data).batch(0, 0)
-    padded = task.loss(model, on_device(task.batch(0, 0)))
-    exact = task.loss(model, on_device(whole))
+    padded, exact = (
+        jax.jit(lambda batch: task.loss(model, batch, jax.random.key(0)))(on_device(batch))
+        for batch in (task.batch(0, 0), make(base, data).batch(0, 0))
+    )
     np.testing.assert_allclose(padded.total, exact.total, rtol=1e-5)
     np.testing.assert_allclose(padded.weight, exact.weight)
 

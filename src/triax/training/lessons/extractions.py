@@ -130,8 +130,8 @@ def open_lesson(row: Mapping[str, Any]) -> ExtractionLesson:
 def relation_lesson(row: Mapping[str, Any]) -> ExtractionLesson:
     """A row of redocred (all entities, nearly all relations) or fewrel (one relation).
 
-    An entity is tied to the title if that is one of its names, otherwise to its longest mention; its
-    other mentions are aliases.
+    An entity is tied to the title if that is one of its names, otherwise to its longest mention;
+    its other mentions are aliases.
     """
     passage = _Passage(" ".join((row["title"] or "").split()), row["text"])
     base = _BASE_TITLE.sub("", passage.title)

@@ -79,6 +79,18 @@ def read_traces(
     return list(found.values())
 
 
+def read_passages(path: str | None) -> dict[str, str]:
+    """The passages of a corpus file by id; none without a file.
+
+    A document that was cut into several chunks has no passage under its chunks' ids.
+    """
+    rows = read_jsonl(Path(path).expanduser()) if path else ()
+    return {
+        row["id"]: f"{row['title']}\n{row['text']}" if row.get("title") else row["text"]
+        for row in rows
+    }
+
+
 def _lessons(trace: Row, score: Row, passages: Mapping[str, str], source: str) -> Iterator[Lesson]:
     id_, question = trace["question_id"], trace["question"]
     # The gold form where it is known: a model's may have more words around it.

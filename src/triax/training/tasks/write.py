@@ -29,7 +29,7 @@ from triax.records.completions import Grammar, Message
 from triax.records.lesson_prompts import ASSIGNMENTS, Assignment, lesson_messages
 from triax.training.batches import BucketedBatches
 from triax.training.lessons.texts import Lesson, mixed, read_lessons
-from triax.training.lessons.traces import read_traces
+from triax.training.lessons.traces import read_passages, read_traces
 from triax.training.lessons.writing_scores import score_written
 from triax.training.task import Loss
 
@@ -79,6 +79,7 @@ class WriteTask:
         dtype: str = "auto",
         remat: bool = False,
         traces: Sequence[str] = (),
+        passages: str | None = None,
         grammars: Mapping[str, Grammar] | None = None,
         compiler: Callable[..., Any] | None = None,
     ):
@@ -99,6 +100,8 @@ class WriteTask:
                 accelerator and float32 elsewhere. The adapters are float32.
             remat: whether the layers are computed again for the gradient, to save memory.
             traces: folders of scored runs, whose right answers become lessons too.
+            passages: the corpus of those runs (JSON lines with id, title, text), so that their
+                lessons show passages and not only propositions.
             grammars: by assignment, what holds the outputs of `validate` (none: free text).
             compiler: makes the compiler of grammars (`triax.llm.grammar.GrammarCompiler`).
 
@@ -112,7 +115,7 @@ class WriteTask:
         self.data, self.model, self.assignments = Path(data).expanduser(), model, assignments
         self.rank, self.remat, self.mix, self.max_dev = rank, remat, dict(mix or {}), max_dev
         self.batch_tokens, self.buckets = batch_tokens, tuple(buckets)
-        self.rows_multiple, self.traces = rows_multiple, tuple(traces)
+        self.rows_multiple, self.traces, self.passages = rows_multiple, tuple(traces), passages
         self.grammars, self._compiler = dict(grammars or {}), compiler
         if dtype == "auto":
             dtype = "float32" if jax.default_backend() == "cpu" else "bfloat16"
@@ -165,8 +168,9 @@ class WriteTask:
 
     def write(self, model: nnx.Module, lessons: Sequence[Lesson]) -> list[str]:
         """What the model writes for each lesson's prompt, greedily, held by the grammars."""
-        # New variables over the same arrays: merging must not reach the model that is trained.
-        merged = nnx.merge(*nnx.split(model))
+        # New variables over the same arrays: merging must not reach the model that is trained,
+        # and `nnx.merge` would share its variables.
+        merged = nnx.clone(model)
         merge_lora(merged)
         generator = Generator(merged, self._tokenizer.eos_ids, self.dtype)
         tables = self._compiled(generator.width)
@@ -223,7 +227,7 @@ class WriteTask:
             for lesson in read_lessons(self.data, "train", assignment)
         ]
         for folder in self.traces:
-            found = read_traces(Path(folder).expanduser())
+            found = read_traces(Path(folder).expanduser(), read_passages(self.passages))
             lessons += [one for one in found if one.assignment in self.assignments]
         return self._encoded(mixed(lessons, self.mix))
 
