@@ -21,6 +21,7 @@ from triax.tracking.progress import track
 def main(cfg: DictConfig) -> None:
     corpus, chunks = wiring.open_corpus(cfg)
     config = wiring.plain(cfg) | {"corpus_fingerprint": corpus.fingerprint}
+    config["adapters"] = wiring.adapters(wiring.plain(cfg.pipeline))
     try:
         folder = claim(wiring.run_folder(cfg, cfg.name), config, wiring.IGNORED)
     except RunFolderError as error:

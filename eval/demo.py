@@ -107,6 +107,7 @@ def _run(cfg: DictConfig, system: str, corpus, chunks, model, encoder, index, ex
         ),
     }[system]
     inputs = wiring.plain(cfg) | {"system": system, "index": index.folder.name}
+    inputs["adapters"] = wiring.adapters(wiring.plain(cfg.pipeline))
     inputs.pop("paths")
     folder = claim(artifact_folder(cfg.paths.runs, "demo", "demo", system, inputs), inputs)
     completer = wiring.open_completer(cfg, folder / "calls.jsonl", model)

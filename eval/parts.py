@@ -47,6 +47,7 @@ def main(cfg: DictConfig) -> float:
     unused = [other] if _asks_a_model(cfg[group]) else [other, "llm"]
     for key in unused:
         del config[key]
+    config["adapters"] = wiring.adapters(config)
     path = Path(cfg.paths.runs).expanduser() / "parts" / (cfg.name or _name(cfg, group))
     try:
         folder = claim(path, config, IGNORED)

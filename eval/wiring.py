@@ -39,6 +39,20 @@ def plain(cfg: DictConfig) -> dict:
     return OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
 
 
+def adapters(value) -> dict[str, str]:
+    """The fingerprint of every adapter that a configuration names, wherever it does."""
+    if isinstance(value, list):
+        return {name: one for part in value for name, one in adapters(part).items()}
+    if not isinstance(value, dict):
+        return {}
+    found = {name: one for part in value.values() for name, one in adapters(part).items()}
+    if isinstance(value.get("adapter"), str):
+        from triax.models.adapters import fingerprint  # loads jax, which --cfg job does without
+
+        found[value["adapter"]] = fingerprint(value["adapter"])
+    return found
+
+
 def open_corpus(cfg: DictConfig) -> tuple[Corpus, list[Chunk]]:
     """The corpus and its chunks."""
     corpus = instantiate(cfg.corpus)
@@ -77,6 +91,9 @@ def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
     }
     if cfg.extractor.get("_partial_"):
         inputs["llm"] = plain(cfg.llm)
+    if found := adapters(inputs):
+        # A name says nothing of what was trained under it.
+        inputs["adapters"] = found
     return artifact_folder(
         cfg.paths.artifacts, "triplets", corpus.name, _choice("extractor"), inputs
     )

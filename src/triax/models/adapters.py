@@ -5,6 +5,7 @@ and B [rank, out] are trained and W is not. B starts at 0, so that nothing chang
 scale alpha / rank of the paper is left to the learning rate (it is 1 here).
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -174,6 +175,15 @@ def adapter_folder(name: str) -> Path:
         f"no adapter {name!r}: it is neither a shipped one {known}, nor a folder with "
         f"{WEIGHTS_FILE}, nor a hub name"
     )
+
+
+def fingerprint(name: str) -> str:
+    """The sha256 of an adapter's weights and configuration, for manifests and run folders."""
+    folder = adapter_folder(name)
+    digest = hashlib.sha256()
+    for file in (WEIGHTS_FILE, CONFIG_FILE):
+        digest.update((folder / file).read_bytes())
+    return digest.hexdigest()
 
 
 def count_parameters(model: nnx.Module, trainable: Any) -> int:
