@@ -19,7 +19,7 @@ PRIMARIES = [path.stem for path in FILES if path.parent == CONF]
 GROUPED = [
     path
     for path in FILES
-    if path.parent.parent == CONF and path.parent.name not in ("hydra", "experiment")
+    if path.parent.parent == CONF and path.parent.name not in ("hydra", "experiment", "solver")
 ]
 # What a program or `triax.pipelines.assembly` adds to a part that is still a constructor.
 ADDED = {
@@ -110,6 +110,18 @@ def test_a_part_fits_into_a_run(path):
     if path.parent.name not in load("run"):
         pytest.skip("no part of a run")
     assert load("run", "name=x", f"{path.parent.name}={path.stem}")
+
+
+@pytest.mark.parametrize("path", sorted((CONF / "solver").glob("*.yaml")), ids=label)
+def test_a_solver_names_every_thinking_step(path):
+    composed = load("run", "name=x", f"solver={path.stem}")
+    for group in ("decomposer", "resolver", "synthesizer", "reader"):
+        assert "_target_" in composed[group]
+
+
+def test_a_step_that_is_named_goes_before_the_solver():
+    composed = load("run", "name=x", "solver=prompted", "decomposer=gold")
+    assert composed["decomposer"]["_target_"].endswith("GoldDecomposer")
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "experiment").glob("*.yaml")), ids=label)

@@ -27,7 +27,7 @@ def test_scores_do_not_depend_on_the_batch_and_come_in_order():
     graph, state = nnx.split(model)
     rows = [window(7), window(*range(6, 18)), window(9, 8, 7), window(10, 11)]
     done = []
-    found = WindowScorer(graph, batch_tokens=96)(state, rows, done.append)
+    found = WindowScorer(graph, 20, batch_tokens=96)(state, rows, done.append)
     assert done[-1] == len(rows)
     for row, (start, end) in zip(rows, found):
         ids, mask, types = pad_windows([row], 1, row.length, 0)
@@ -41,4 +41,4 @@ def test_nothing_to_score():
     graph, state = nnx.split(
         SpanReader(TransformerEncoder(CONFIG, rngs=nnx.Rngs(0)), rngs=nnx.Rngs(1))
     )
-    assert WindowScorer(graph)(state, []) == []
+    assert WindowScorer(graph, 20)(state, []) == []

@@ -49,7 +49,8 @@ def test_a_closed_book_shows_nothing_and_searches_nothing():
 
 
 def test_r03_r29_a_failed_reading_is_an_error_of_its_question():
-    [bad, good] = answer(Vanilla(PromptedReader(ScriptedCompleter(["__RAISE__: down", "x"]))), "a", "b")
+    reader = PromptedReader(ScriptedCompleter(["__RAISE__: down", "x"]))
+    [bad, good] = answer(Vanilla(reader), "a", "b")
     assert (bad.answer, bad.error, bad.stop_reason) == (None, "reading: down", "error")
     assert (good.answer, good.error) == ("x", None)
 

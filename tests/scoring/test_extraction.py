@@ -27,7 +27,7 @@ def test_pairs_ignore_the_predicate():
 
 
 def test_soft_match_by_hand():
-    """Said: marie curie | was born in | warsaw poland (7 words); true: curie | born in | warsaw (4).
+    """Said: marie curie | was born in | warsaw poland (7 words); true: curie | born in | warsaw.
 
     Common words: curie; born, in; warsaw: 4. Precision 4/7, recall 4/4.
     """

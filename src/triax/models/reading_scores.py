@@ -33,8 +33,13 @@ def pad_windows(
 class WindowScorer:
     """Runs a `SpanReader`; the state is an argument, so that training can validate with it."""
 
-    def __init__(self, graph: Any, pad_id: int = 0, batch_tokens: int | None = None):
-        """Takes the graph of the model (`nnx.split`) and how much goes through it at once."""
+    def __init__(
+        self, graph: Any, max_length: int, pad_id: int = 0, batch_tokens: int | None = None
+    ):
+        """Takes the graph of the model (`nnx.split`), the longest row that it reads, and how many
+        tokens go through it at once.
+        """
+        self._buckets = (*(one for one in BUCKETS if one < max_length), max_length)
         self._pad_id = pad_id
         self._batch_tokens = batch_tokens or (2048 if jax.default_backend() == "cpu" else 65536)
         mesh = Mesh(np.array(jax.local_devices()), ("rows",), axis_types=(AxisType.Auto,))
@@ -55,15 +60,11 @@ class WindowScorer:
     ) -> list[RowScores]:
         """Scores of both ends for each window, in order, cut to its length and the verdicts."""
         found: list[RowScores | None] = [None] * len(windows)
-        longest = max((window.length for window in windows), default=1)
-        buckets = [bucket for bucket in BUCKETS if bucket < longest] + [
-            next((bucket for bucket in BUCKETS if bucket >= longest), longest)
-        ]
         done = 0
         for batch in plan_batches(
             [window.length for window in windows],
             self._batch_tokens,
-            buckets,
+            self._buckets,
             jax.local_device_count(),
         ):
             members = [windows[place] for place in batch.positions]

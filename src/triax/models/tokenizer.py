@@ -65,9 +65,7 @@ class Tokenizer:
         encoded = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
         return [encoding.ids for encoding in encoded]
 
-    def encode_offsets(
-        self, texts: Sequence[str]
-    ) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    def encode_offsets(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Ids without special tokens, and for each the characters [start, end) that it covers."""
         batch = self._backend.encode_batch(list(texts), add_special_tokens=False)
         return [(one.ids, one.offsets) for one in batch]

@@ -80,7 +80,8 @@ class TrainedReader:
         use_compile_cache()
         model = load_reader(self.folder, self.config, self._base_folder, self._dtype)
         graph, state = nnx.split(model)
-        return WindowScorer(graph, batch_tokens=self._batch_tokens), state
+        scorer = WindowScorer(graph, self.config["max_length"], batch_tokens=self._batch_tokens)
+        return scorer, state
 
     def read(
         self,

@@ -205,7 +205,7 @@ class ResolveTask:
 
     def _held_answers(self, model: nnx.Module) -> list["_Held"]:
         graph, state = nnx.split(model)
-        scorer = WindowScorer(graph)
+        scorer = WindowScorer(graph, self.max_length)
         asked: list[tuple[SlotLesson, tuple[str, ...], bool]] = []
         for lesson in self._lessons[1]:
             wrong = tuple(passage.shown for passage in lesson.wrong[:5])
