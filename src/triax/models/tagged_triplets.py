@@ -69,6 +69,8 @@ def read_triplets(
 ) -> tuple[Triplet, ...]:
     """The triplets of a passage, most confident first, each once.
 
+    Named relations are read in titled passages only: in the lessons without a title (single
+    sentences) one pair is marked and no other is known to be wrong, so scores there say nothing.
     Confidence is the probability of the pair or of the relation. Of two triplets with the same
     subject and predicate, whose objects lie in one another, the more confident one is kept.
     """
@@ -79,7 +81,8 @@ def read_triplets(
         for said in _open(title, passage, tokens, tags, phrases, thresholds.rescue):
             is_strong = (said.triplet.confidence or 0.0) >= thresholds.pair
             (found if is_strong else weak).append(said)
-        found += _related(title, passage, tokens, tags, phrases, thresholds.relation)
+        if title:
+            found += _related(title, passage, tokens, tags, phrases, thresholds.relation)
     found += _rescued(passage, len(title) + 1, found, weak)
     kept: dict[tuple[str, ...], list[_Said]] = {}
     for said in sorted(found, key=lambda one: -(one.triplet.confidence or 0.0)):
