@@ -21,7 +21,7 @@ from triax.training.task import Task
 # What may differ between two calls of one run without changing its weights.
 IGNORED = ("card", "paths", "schedule.checkpoint_every", "schedule.log_every", "tracker")
 # Facts of `Task.describe` that have a place of their own in the card.
-PLACED = ("base", "data", "datasets", "figure_counts", "lessons")
+PLACED = ("base", "data", "datasets", "figure_counts", "lessons", "scored_on")
 
 
 def train(cfg: DictConfig, program: str) -> float:
@@ -79,4 +79,5 @@ def _facts(cfg: DictConfig, config: dict, program: str, task: Task, result: Resu
         tags=list(cfg.card.tags),
         limits=list(cfg.card.limits),
         other={key: value for key, value in described.items() if key not in PLACED},
+        **{key: described[key] for key in ("scored_on",) if key in described},
     )

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "llm"))
 from fake_server import FakeServer  # noqa: E402
 
 SHARED = ["extractor=sentences", "encoder=hashing", "corpus=demo", "corpus.split=dev"]
+SHARED += ["solver=small_prompted"]
 
 
 def reply(body):

@@ -13,7 +13,8 @@ from triax.models.buckets import plan_batches
 from triax.models.reading_windows import Window
 
 BUCKETS = (32, 64, 96, 128, 160, 192, 256, 384, 512)
-RowScores = tuple[Float32[np.ndarray, " places"], Float32[np.ndarray, " places"]]
+# The places of each window are its own, so the axis has no name.
+RowScores = tuple[Float32[np.ndarray, "_"], Float32[np.ndarray, "_"]]
 
 
 def pad_windows(

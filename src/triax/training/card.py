@@ -89,6 +89,7 @@ class CardFacts:
     tags: Sequence[str] = ()
     limits: Sequence[str] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
+    scored_on: str = "lessons held out from training"
 
 
 def write_card(folder: Path, facts: CardFacts) -> Path:

@@ -288,4 +288,5 @@ class DecomposeTask:
             },
             "base": self.base,
             "output_tokens": len(self.vocabulary),
+            "scored_on": "the dev parts of 2wikimultihopqa_qa (a sample) and musique",
         }

@@ -246,6 +246,12 @@ class ResolveTask:
         }
         return {
             "datasets": {name: {"lessons": count} for name, count in counts.items()},
+            "figure_counts": {
+                f"{source}_exact_match": sum(
+                    one.source == source and bool(one.answered) for one in held
+                )
+                for source in self.validated
+            },
             "rows": len(self._rows),
             "held_out": len(held),
             "tokens": int(sum(row.window.length for row in self._rows)),
