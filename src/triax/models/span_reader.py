@@ -15,6 +15,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
+from triax.models.adapters import add_lora
 from triax.models.encoder import TransformerEncoder
 
 # Places of the two distributions that are no token of the passage: the first token stands for
@@ -76,6 +77,13 @@ class SpanReader(nnx.Module):
     @property
     def _has_types(self) -> bool:
         return bool(self.encoder.config.num_token_types)
+
+
+def build_reader(encoder: TransformerEncoder, rank: int, seed: int = 0) -> SpanReader:
+    """A reader over an encoder, with adapters in it: as it is before training and for loading."""
+    rngs = nnx.Rngs(jax.random.key(seed))
+    add_lora(encoder, rank, rngs)
+    return SpanReader(encoder, rngs=rngs)
 
 
 def marginal_loss(

@@ -1,27 +1,23 @@
 """A trained reader from its adapter: `triax.records.verbs.PassageReader`."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import jax
 from flax import nnx
 
 from triax.models import weights
-from triax.models.adapters import adapter_folder, add_lora, load_adapter, merge_lora, read_config
+from triax.models.adapters import adapter_folder, load_adapter, merge_lora, read_config
 from triax.models.compile_cache import use_compile_cache
 from triax.models.encoder_params import load_encoder
 from triax.models.reading_answers import Calibration, best_answer, calibrated
 from triax.models.reading_scores import WindowScorer
 from triax.models.reading_windows import Windower
-from triax.models.span_reader import TRAINABLE, SpanReader
+from triax.models.span_reader import TRAINABLE, SpanReader, build_reader
 from triax.models.tokenizer import load_tokenizer
 from triax.records.readings import Reading, ReadRequest
-
-_log = logging.getLogger(__name__)
 
 
 class TrainedReader:
@@ -134,9 +130,7 @@ def load_reader(folder: Path, config: dict[str, Any], base: Path, dtype: str) ->
         AdapterError: the adapter does not fit the base.
     """
     encoder, _ = load_encoder(base, dtype)
-    rngs = nnx.Rngs(jax.random.key(0))
-    add_lora(encoder, config["rank"], rngs)
-    model = SpanReader(encoder, rngs=rngs)
+    model = build_reader(encoder, config["rank"])
     load_adapter(folder, model, TRAINABLE)
     merge_lora(model)
     return model

@@ -12,14 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jaxtyping import Array, Key
 
 from triax.models import weights
-from triax.models.adapters import add_lora, save_adapter
+from triax.models.adapters import save_adapter
 from triax.models.encoder_params import load_encoder
 from triax.models.reading_answers import Best, Calibration, best_answer, calibrated, fit_logistic
 from triax.models.reading_scores import WindowScorer, pad_windows
@@ -27,7 +26,7 @@ from triax.models.reading_windows import Window, Windower
 from triax.models.span_reader import (
     NUM_VERDICTS,
     TRAINABLE,
-    SpanReader,
+    build_reader,
     marginal_loss,
     reader_config,
 )
@@ -264,13 +263,6 @@ class _Held:
     best: Best
     is_here: bool
     is_right: bool
-
-
-def build_reader(encoder: Any, rank: int, seed: int = 0) -> SpanReader:
-    """A reader over an encoder, with adapters in it."""
-    rngs = nnx.Rngs(jax.random.key(seed))
-    add_lora(encoder, rank, rngs)
-    return SpanReader(encoder, rngs=rngs)
 
 
 def _gold(window: Window, passage: str, lesson: SlotLesson | None) -> tuple[tuple[int, int], ...]:
