@@ -19,7 +19,13 @@ from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig
 
 from triax.corpora.jsonl import read_question, read_rows
-from triax.corpora.slots import musique_slots, popqa_slots, seeded_order, seeded_subset
+from triax.corpora.slots import (
+    musique_slots,
+    popqa_slots,
+    question_slots,
+    seeded_order,
+    seeded_subset,
+)
 from triax.reasoning.measure import measure_decomposer, measure_resolver
 from triax.records.files import atomic_write, write_json, write_jsonl
 from triax.records.traces import Usage
@@ -31,7 +37,13 @@ from triax.scoring.decomposition_rows import score_decomposition_rows
 from triax.scoring.resolution import resolution_bins, score_resolution
 from triax.tracking.progress import track
 
-SLOTS = {"popqa": popqa_slots, "musique": musique_slots}
+SLOTS = {
+    "popqa": popqa_slots,
+    "musique": musique_slots,
+    "nq_oracle": question_slots,
+    "qed": question_slots,
+    "xquad_en": question_slots,
+}
 IGNORED = (*wiring.IGNORED, "name")
 
 

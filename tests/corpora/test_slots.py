@@ -14,6 +14,7 @@ from triax.corpora.slots import (
     musique_slots,
     popqa_slots,
     question_query,
+    question_slots,
     seeded_order,
     seeded_subset,
 )
@@ -73,6 +74,20 @@ def popqa(tmp_path):
     ]
     write(tmp_path / "corpus.jsonl.gz", [one | {"id": f"c{i}"} for i, one in enumerate(corpus)])
     return tmp_path
+
+
+def test_questions_in_words_are_asked_of_their_first_paragraph(popqa):
+    slots = question_slots(popqa, num_passages=4, with_absent=True)
+    assert [slot.id for slot in slots] == ["p1", "p1/absent", "p2", "p2/absent", "p4", "p4/absent"]
+    here, absent = slots[:2]
+    assert here.question == "What is Ann Lee's occupation?"
+    assert here.query == question_query(here.question)
+    assert here.passages[here.gold].title == "Ann Lee" and len(here.passages) == 4
+    assert absent.gold is None
+    assert not any(holds_answer(one.passage, here.answers) for one in absent.passages)
+    ranked = question_slots(popqa, negatives="retrieved", num_passages=3, scorer=Overlap)
+    # Only the pages of jobs share a word ("is") with the question; equal ones by position.
+    assert {one.title for one in ranked[1].passages} == {"Bo Ray", "painter", "poet"}
 
 
 def test_popqa_takes_questions_whose_page_says_it(popqa):

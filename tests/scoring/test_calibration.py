@@ -73,6 +73,15 @@ def test_interval_holds_the_value_and_is_repeatable(scheme):
     assert found.ece == pytest.approx(0.25, abs=0.05) and found.count == 200
 
 
+def test_chance_is_the_mean_deviation_of_a_binomial():
+    """All in one bin: the ECE of calibrated outcomes is |share right - p|, whose mean is exact."""
+    p, n = 0.3, 9
+    weights = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+    exact = sum(weight * abs(k / n - p) for k, weight in enumerate(weights))
+    found = score_calibration([p] * n, [1] * n, num_resamples=20_000)
+    assert found.chance == pytest.approx(exact, abs=0.003)
+
+
 def test_one_resample_of_one_value_is_that_value():
     # All resamples of equal predictions are the same, so both computations of ECE must agree.
     found = score_calibration([0.3] * 7, [1] * 7, num_resamples=20)

@@ -131,6 +131,37 @@ def musique_slots(
     return slots
 
 
+def question_slots(
+    folder: str | Path,
+    split: str = "dev",
+    negatives: Negatives = "random",
+    num_passages: int = 5,
+    seed: int = 0,
+    with_absent: bool = False,
+    scorer: Callable[[Sequence[str]], Scorer] | None = None,
+) -> list[Slot]:
+    """Questions in words whose first paragraph holds an answer, among paragraphs of the split.
+
+    Raises:
+        ValueError, FileNotFoundError: as in `popqa_slots`.
+    """
+    rows = list(read_rows(Path(folder) / f"{split}.jsonl.gz", ["question", "answer"]))
+    pool = _distinct(_passage(one) for row in rows for one in row["paragraphs"])
+    score = _scorer(scorer, pool) if negatives == "retrieved" else None
+    slots = []
+    for row in rows:
+        answers = unique_texts([row["answer"], *row["answer_aliases"]])
+        gold = [_passage(one) for one in row["paragraphs"][:1]]
+        if not gold or not holds_answer(gold[0].text, answers):
+            continue
+        question, slot_id = clean(row["question"]).strip(), str(row["id"])
+        query = question_query(question)
+        ranked = _ranked(pool, score, question, slot_id, seed)
+        slot = Slot(slot_id, query, answers, tuple(gold), 0, question)
+        slots += _with_passages(slot, ranked, num_passages, seed, with_absent)
+    return slots
+
+
 def question_query(question: str) -> QueryTriplet:
     """A question in words as a query triplet: (question | answer | ?)."""
     return QueryTriplet(Term.literal(question), Term.literal("answer"), _GAP)

@@ -25,11 +25,16 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """ECE with its bootstrap interval, and the Brier score, over `count` predictions."""
+    """ECE with its bootstrap interval, and the Brier score, over `count` predictions.
+
+    `chance` is the ECE to be expected of so many predictions with these confidences if each were
+    exactly the probability of being right: what is above it is miscalibration.
+    """
 
     ece: float
     low: float
     high: float
+    chance: float
     brier: float
     count: int
 
@@ -107,19 +112,25 @@ def score_calibration(
 
     ECE is a mean of absolute values, so that chance alone makes it larger than 0 and resampling
     makes it larger still: read the interval as the spread, not as the place of the true value.
+    `chance` is a mean over outcomes drawn with the given confidences (Broecker and Smith, 2007).
 
     Raises:
         ValueError: as for `reliability_bins`.
     """
     scores, right = _checked(confidences, is_right, num_bins)
     generator = np.random.default_rng(seed)
-    errors = []
+    errors, chances = [], []
     for _ in range(num_resamples):
         drawn = generator.integers(0, len(scores), len(scores))
         errors.append(_error(scores[drawn], right[drawn], num_bins, scheme))
+        outcomes = (generator.random(len(scores)) < scores).astype(np.float64)
+        chances.append(_error(scores, outcomes, num_bins, scheme))
+    chance = float(np.mean(chances)) if chances else np.nan
     low, high = np.quantile(errors, [0.025, 0.975]) if errors else (np.nan, np.nan)
     ece = expected_calibration_error(reliability_bins(scores, right, num_bins, scheme))
-    return Calibration(ece, float(low), float(high), brier_score(scores, right), len(scores))
+    return Calibration(
+        ece, float(low), float(high), chance, brier_score(scores, right), len(scores)
+    )
 
 
 def _error(scores: np.ndarray, right: np.ndarray, num_bins: int, scheme: Scheme) -> float:

@@ -30,7 +30,8 @@ def score_resolution(
     Returns:
         Summary: `resolve/em`, `resolve/f1`, `not_here/precision`, `not_here/recall`,
         `not_here/f1`, `resolve/right`, `calibration/ece`, `calibration/brier`, each with `/low`
-        and `/high` where it has an interval and absent where it has no item; and counts.
+        and `/high` where it has an interval and absent where it has no item; the ECE that chance
+        alone would give as `calibration/ece/chance`; and counts.
 
     Raises:
         ValueError: no rows.
@@ -58,7 +59,11 @@ def score_resolution(
     if filled:
         found = score_calibration(*_outcomes(filled), num_resamples=min(num_resamples, 1000))
         summary |= _with_interval("calibration/ece", found.ece, found.low, found.high)
-        summary |= {"calibration/brier": found.brier, "count/calibrated": float(found.count)}
+        summary |= {
+            "calibration/ece/chance": found.chance,
+            "calibration/brier": found.brier,
+            "count/calibrated": float(found.count),
+        }
     return summary, scored
 
 
