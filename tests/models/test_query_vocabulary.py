@@ -131,6 +131,7 @@ def test_good_lines_are_allowed(line):
         ("<none> @0 | born | ?1 <end>", 1),  # [CLS]
         ("<none> <max> @9 | born | ?1 <end>", 1),
         ("<none> @9 | born | ?1 <end> of", 7),  # after the end
+        ("<none> @9 | born born | ?1 <end>", 4),  # a word twice in a row
     ],
 )
 def test_bad_lines_are_not(line, bad):

@@ -277,7 +277,8 @@ class WritingRules:
 
     Three fields that are not empty; subject and object are text or one placeholder, a predicate
     begins with a word and may hold placeholders; every triplet has a placeholder and brings in at
-    most one new one, the next in order; at most `MAX_TRIPLETS`; the end comes in time.
+    most one new one, the next in order; no word is written twice in a row; at most `MAX_TRIPLETS`;
+    the end comes in time.
 
     `kinds` and `placeholder_numbers` are those of the vocabulary, `xp` is numpy or jax.numpy: the
     same lines are traced by jit and tested on plain arrays.
@@ -336,7 +337,10 @@ class WritingRules:
         follows = (last - size)[:, None] + 1 == places
         copied = word[:, None] & copyable & (starts_word | follows)
         copied &= starts_word | (filled == 1)[:, None]
-        return xp.concatenate([allowed, copied], axis=1)
+        choices = xp.concatenate([allowed, copied], axis=1)
+        # No word twice in a row: on questions of an unseen kind a greedy decoder may never stop.
+        again = last[:, None] == xp.arange(choices.shape[1])
+        return choices & ~(again & (in_field & (filled == 1))[:, None])
 
     def _needed(self, field: Any, filled: Any) -> Any:
         """Outputs that must follow until the end: 1 at a full object, 6 at an empty subject."""
