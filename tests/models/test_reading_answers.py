@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from triax.models.reading_answers import Best, Calibration, best_answer, calibrated, fit_logistic
+from triax.models.reading_scores import RowScores
 from triax.models.reading_windows import Window
 from triax.records.readings import Reading
 
@@ -9,39 +10,46 @@ PASSAGE = "Ann met Bob"
 WINDOW = Window([2, 5, 3, 6, 7, 8, 3], 3, [(0, 3), (4, 7), (8, 11)])
 
 
-def scores(start, end, none=0.0, yes=-9.0, no=-9.0):
-    """Scores of the three words, and of the verdicts, for both ends."""
-    low = np.finfo(np.float32).min
-    head = [none, low, low]
-    return (
-        np.array([*head, *start, low, yes, no], np.float32),
-        np.array([*head, *end, low, yes, no], np.float32),
+def scores(*spans, none=0.0, yes=-9.0, no=-9.0):
+    """Scores of the verdicts, and (word, last word, score) of spans, best first."""
+    first, last, values = zip(*spans)
+    return RowScores(
+        np.array([none, yes, no], np.float32),
+        np.array(values, np.float32),
+        np.array(first, np.int32) + 3,
+        np.array(last, np.int32) + 3,
     )
 
 
 def test_the_best_of_all_passages_is_taken_with_its_characters():
-    passages = [PASSAGE, PASSAGE]
     windows = [(0, WINDOW), (1, WINDOW)]
     found = best_answer(
-        passages, windows, [scores([1, -5, -5], [1, -5, -5]), scores([-5, -5, 3], [-5, -5, 3])]
+        [PASSAGE, PASSAGE], windows, [scores((0, 0, 2.0)), scores((2, 2, 6.0), (1, 2, 1.0))]
     )
     reading = found.reading
     assert (reading.text, reading.passage, reading.start, reading.end) == ("Bob", 1, 8, 11)
     assert reading.margin == 6.0
-    assert found.lead == 4.0  # Ann has a margin of 2
+    assert found.lead == pytest.approx(6.0 - np.log(np.exp(2.0) + np.exp(1.0)))
 
 
-def test_the_same_answer_elsewhere_is_no_rival():
+def test_mentions_of_one_answer_add_up():
     windows = [(0, WINDOW), (1, WINDOW)]
-    each = scores([-5, -5, 3], [-5, -5, 3])
-    found = best_answer([PASSAGE, PASSAGE], windows, [each, each])
-    assert found.lead > 4.0
+    rows = [scores((0, 0, 1.5), (2, 2, 1.0)), scores((2, 2, 1.2), none=0.5)]
+    found = best_answer([PASSAGE, PASSAGE], windows, rows)
+    assert (found.reading.text, found.reading.passage) == ("Bob", 0)
+    assert found.reading.margin == pytest.approx(np.log(np.exp(1.0) + np.exp(0.7)))
+    assert found.lead == pytest.approx(found.reading.margin - 1.5)
+
+
+def test_an_answer_without_rivals_leads_as_far_as_can_be():
+    found = best_answer([PASSAGE], [(0, WINDOW)], [scores((2, 2, 1.0))])
+    assert found.lead == 20.0
 
 
 def test_verdicts_only_where_they_are_allowed():
-    each = scores([1, -5, -5], [1, -5, -5], yes=4.0)
-    assert best_answer([PASSAGE], [(0, WINDOW)], [each]).reading.text == "Ann"
-    found = best_answer([PASSAGE], [(0, WINDOW)], [each], allows_verdicts=True).reading
+    row = scores((0, 0, 2.0), yes=4.0)
+    assert best_answer([PASSAGE], [(0, WINDOW)], [row]).reading.text == "Ann"
+    found = best_answer([PASSAGE], [(0, WINDOW)], [row], allows_verdicts=True).reading
     assert (found.text, found.kind) == ("yes", "yes")
 
 

@@ -3,7 +3,7 @@ import numpy as np
 from flax import nnx
 
 from triax.models.encoder import EncoderConfig, TransformerEncoder
-from triax.models.reading_scores import WindowScorer, pad_windows
+from triax.models.reading_scores import NUM_SPANS, WindowScorer, pad_windows
 from triax.models.reading_windows import Window
 from triax.models.span_reader import SpanReader
 
@@ -29,12 +29,15 @@ def test_scores_do_not_depend_on_the_batch_and_come_in_order():
     done = []
     found = WindowScorer(graph, 20, batch_tokens=96)(state, rows, done.append)
     assert done[-1] == len(rows)
-    for row, (start, end) in zip(rows, found):
+    for row, scores in zip(rows, found):
         ids, mask, types = pad_windows([row], 1, row.length, 0)
         alone = model(*map(jnp.asarray, (ids, mask, types)))
-        assert start.shape == (row.length + 2,)
-        assert np.abs(start - np.asarray(alone.start)[0]).max() < 1e-5
-        assert np.abs(end - np.asarray(alone.end)[0]).max() < 1e-5
+        assert np.abs(scores.verdicts - np.asarray(alone.verdicts)[0]).max() < 1e-5
+        spans = np.asarray(alone.spans)[0]
+        best = np.sort(spans[spans > -1e30])[::-1][:NUM_SPANS]
+        assert np.abs(scores.spans - best).max() < 1e-5
+        places = spans[scores.starts, scores.ends - scores.starts]
+        assert np.abs(scores.spans - places).max() < 1e-5
 
 
 def test_nothing_to_score():

@@ -5,17 +5,17 @@ Calibration: a logistic regression on the margins (Platt 1999), fitted on held-o
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from triax.models.reading_scores import RowScores
 from triax.models.reading_windows import Window
-from triax.models.span_reader import NUM_VERDICTS, best_spans
+from triax.models.span_reader import NO, NOT_HERE, YES
 from triax.records.readings import Reading, ReadingKind
 
-_VERDICTS: tuple[ReadingKind, ...] = ("yes", "no")
+_VERDICTS: dict[ReadingKind, int] = {"yes": YES, "no": NO}
 _LOW = -20.0  # margins are clipped here: below it all are equally hopeless
 
 
@@ -23,7 +23,7 @@ _LOW = -20.0  # margins are clipped here: below it all are equally hopeless
 class Calibration:
     """Weights of [1, margin, lead] for "the answer is right" and for "an answer is here".
 
-    `lead` is how far the margin is above that of the best different answer.
+    `lead` is the log of how much more probable the answer is than all other answers together.
     """
 
     right: tuple[float, float, float] = (0.0, 0.5, 0.0)
@@ -52,45 +52,52 @@ class Best:
     def features(self) -> tuple[float, float, float]:
         """1, margin and lead, clipped."""
         margin = float(np.clip(self.reading.margin, _LOW, -_LOW))
-        return 1.0, margin, float(np.clip(self.lead, 0.0, -_LOW))
+        return 1.0, margin, float(np.clip(self.lead, _LOW, -_LOW))
 
 
 def best_answer(
     passages: Sequence[str],
     windows: Sequence[tuple[int, Window]],
     scores: Sequence[RowScores],
-    max_tokens: int = 24,
     allows_verdicts: bool = False,
 ) -> Best | None:
     """The best answer over all windows of a query's passages; None without any candidate.
+
+    Mentions of one text add up, within a window and over windows: what is asked for is the text,
+    not its place. The reading is that of its best mention.
 
     Args:
         passages: texts as the windows were cut from them.
         windows: each with the number of its passage.
         scores: of each window.
-        max_tokens: longest answer.
         allows_verdicts: whether yes and no are answers to this query.
     """
-    found: list[Reading] = []
-    for (passage, window), (start, end) in zip(windows, scores, strict=True):
-        length = len(start) - NUM_VERDICTS
-        for one in best_spans(start, end, max_tokens):
-            if one.start >= length:
-                if allows_verdicts:
-                    verdict = _VERDICTS[one.start - length]
-                    found.append(Reading(verdict, passage, 0, 0, one.margin, 0.0, 0.0, verdict))
-                continue
-            low, high = window.characters(one.start, one.end)
+    mentions: dict[str, list[Reading]] = {}
+    for (passage, window), row in zip(windows, scores, strict=True):
+        none = float(row.verdicts[NOT_HERE])
+        if allows_verdicts:
+            for kind, verdict in _VERDICTS.items():
+                margin = float(row.verdicts[verdict]) - none
+                one = Reading(kind, passage, 0, 0, margin, 0.0, 0.0, kind)
+                mentions.setdefault(f"verdict {kind}", []).append(one)
+        for score, start, end in zip(row.spans, row.starts, row.ends, strict=True):
+            low, high = window.characters(int(start), int(end))
             text = passages[passage][low:high].strip()
             if text:
-                found.append(Reading(text, passage, low, high, one.margin, 0.0, 0.0))
-    if not found:
+                one = Reading(text, passage, low, high, float(score) - none, 0.0, 0.0)
+                mentions.setdefault(f"span {_plain(text)}", []).append(one)
+    if not mentions:
         return None
-    found.sort(key=lambda one: -one.margin)
-    best = found[0]
-    other = next((one for one in found if _plain(one.text) != _plain(best.text)), None)
-    lead = best.margin - other.margin if other else -_LOW
-    return Best(best, lead)
+    together = {key: _log_sum([one.margin for one in found]) for key, found in mentions.items()}
+    best = max(together, key=together.__getitem__)
+    others = [margin for key, margin in together.items() if key != best]
+    lead = together[best] - _log_sum(others) if others else -_LOW
+    reading = max(mentions[best], key=lambda one: one.margin)
+    return Best(replace(reading, margin=together[best]), lead)
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    return float(np.logaddexp.reduce(values))
 
 
 def calibrated(best: Best, calibration: Calibration) -> Reading:
@@ -100,16 +107,7 @@ def calibrated(best: Best, calibration: Calibration) -> Reading:
         float(1.0 / (1.0 + np.exp(-np.dot(weights, best.features))))
         for weights in (calibration.right, calibration.here)
     )
-    return Reading(
-        reading.text,
-        reading.passage,
-        reading.start,
-        reading.end,
-        reading.margin,
-        right,
-        here,
-        reading.kind,
-    )
+    return replace(reading, p_right=right, p_here=here)
 
 
 def fit_logistic(

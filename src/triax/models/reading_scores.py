@@ -1,20 +1,36 @@
-"""Scores of a reader over many windows: padded, batched, on all local devices."""
+"""The best choices of a reader over many windows: padded, batched, on all local devices."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float32
+from jaxtyping import Array, Float32, Int32
 
 from triax.models.buckets import plan_batches
 from triax.models.reading_windows import Window
+from triax.models.span_reader import MAX_SPAN
 
 BUCKETS = (32, 64, 96, 128, 160, 192, 256, 384, 512)
-# The places of each window are its own, so the axis has no name.
-RowScores = tuple[Float32[np.ndarray, "_"], Float32[np.ndarray, "_"]]
+_IMPOSSIBLE = -1e30  # a span that is none has the lowest float32, or nearly
+NUM_SPANS = 16  # the best spans of a window that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class RowScores:
+    """Scores of the verdicts not here, yes, no; and the best spans, best first.
+
+    A span covers the places `starts[n]` to `ends[n]` of the window, both in.
+    """
+
+    verdicts: Float32[np.ndarray, "3"]
+    spans: Float32[np.ndarray, "_"]
+    starts: Int32[np.ndarray, "_"]
+    ends: Int32[np.ndarray, "_"]
 
 
 def pad_windows(
@@ -47,11 +63,14 @@ class WindowScorer:
         self._by_row = NamedSharding(mesh, PartitionSpec("rows"))
 
         @jax.jit
-        def forward(state: Any, ids: Array, mask: Array, types: Array) -> tuple[Array, Array]:
+        def forward(state: Any, ids: Array, mask: Array, types: Array) -> tuple[Array, ...]:
             scores = nnx.merge(graph, state)(ids, mask, types)
-            return scores.start, scores.end
+            spans = scores.spans.reshape(len(ids), -1)
+            best, places = jax.lax.top_k(spans, min(NUM_SPANS, spans.shape[1]))
+            starts, sizes = jnp.divmod(places, MAX_SPAN)
+            return scores.verdicts, best, starts, starts + sizes
 
-        self._forward: Callable[..., tuple[Array, Array]] = forward
+        self._forward: Callable[..., tuple[Array, ...]] = forward
 
     def __call__(
         self,
@@ -59,7 +78,7 @@ class WindowScorer:
         windows: Sequence[Window],
         progress: Callable[[int], None] | None = None,
     ) -> list[RowScores]:
-        """Scores of both ends for each window, in order, cut to its length and the verdicts."""
+        """The best choices of each window, in order."""
         found: list[RowScores | None] = [None] * len(windows)
         done = 0
         for batch in plan_batches(
@@ -70,13 +89,15 @@ class WindowScorer:
         ):
             members = [windows[place] for place in batch.positions]
             arrays = pad_windows(members, batch.rows, batch.length, self._pad_id)
-            start, end = (
+            verdicts, best, starts, ends = (
                 np.asarray(one)
                 for one in self._forward(state, *jax.device_put(arrays, self._by_row))
             )
             for row, place in enumerate(batch.positions):
-                kept = np.r_[: windows[place].length, batch.length : start.shape[1]]
-                found[place] = (start[row, kept], end[row, kept])
+                kept = best[row] > _IMPOSSIBLE
+                found[place] = RowScores(
+                    verdicts[row], best[row, kept], starts[row, kept], ends[row, kept]
+                )
             done += len(members)
             if progress is not None:
                 progress(done)

@@ -30,12 +30,15 @@ class Phrases:
 class Thresholds:
     """Probabilities from which a triplet is said.
 
-    A sentence in which no object of a triplet lies gets its best pair, if that reaches `rescue`.
+    `pair` is for open triplets of titled passages, `untitled` for those of texts without a title,
+    whose lessons are of another make and so have other probabilities. A sentence in which no object
+    of a triplet lies gets its best pair, if that reaches `rescue`.
     """
 
     pair: float = 0.3
     relation: float = 0.5
     rescue: float = 0.05
+    untitled: float = 0.1
 
 
 class WindowTags(NamedTuple):
@@ -75,11 +78,12 @@ def read_triplets(
     subject and predicate, whose objects lie in one another, the more confident one is kept.
     """
     passage = f"{title}\n{text}"
+    least = thresholds.pair if title else thresholds.untitled
     found: list[_Said] = []
     weak: list[_Said] = []
     for tokens, tags in windows:
-        for said in _open(title, passage, tokens, tags, phrases, thresholds.rescue):
-            is_strong = (said.triplet.confidence or 0.0) >= thresholds.pair
+        for said in _open(title, passage, tokens, tags, phrases, min(least, thresholds.rescue)):
+            is_strong = (said.triplet.confidence or 0.0) >= least
             (found if is_strong else weak).append(said)
         if title:
             found += _related(title, passage, tokens, tags, phrases, thresholds.relation)

@@ -30,7 +30,6 @@ class TrainedReader:
     def __init__(
         self,
         adapter: str = "solver",
-        max_answer_tokens: int = 24,
         batch_tokens: int | None = None,
         dtype: str = "float32",
     ):
@@ -38,13 +37,11 @@ class TrainedReader:
 
         Args:
             adapter: a shipped adapter, a folder, or a hub name (`adapters.adapter_folder`).
-            max_answer_tokens: longest answer, in word pieces.
             batch_tokens: rows x length of a batch on each device; None fits the device.
             dtype: of the computation, "float32" or "bfloat16".
         """
         self.name = adapter
         self.adapter = adapter
-        self._max_answer_tokens = max_answer_tokens
         self._batch_tokens = batch_tokens
         self._dtype = dtype
         self._lock = threading.RLock()
@@ -116,7 +113,6 @@ class TrainedReader:
                 one.passages,
                 [(number, window) for number, window, _ in members],
                 [score for *_, score in members],
-                self._max_answer_tokens,
                 allows_verdicts,
             )
             found.append(None if best is None else calibrated(best, self._calibration))
@@ -139,9 +135,8 @@ def load_reader(folder: Path, config: dict[str, Any], base: Path, dtype: str) ->
 @lru_cache(maxsize=4)
 def shared_reader(
     adapter: str = "solver",
-    max_answer_tokens: int = 24,
     batch_tokens: int | None = None,
     dtype: str = "float32",
 ) -> TrainedReader:
     """One reader for all parts that ask for the same one, so that its weights are held once."""
-    return TrainedReader(adapter, max_answer_tokens, batch_tokens, dtype)
+    return TrainedReader(adapter, batch_tokens, dtype)

@@ -1,5 +1,6 @@
 """The trained extractor: passages in, triplets with a confidence out. No language model."""
 
+import dataclasses
 import hashlib
 import threading
 from collections import deque
@@ -170,7 +171,8 @@ class TrainedTagger:
     def thresholds(self) -> Thresholds:
         """The trained thresholds, or what was asked for."""
         trained = self._config["thresholds"]
-        asked = {"pair": self._pair_threshold, "relation": self._relation_threshold}
+        pair = self._pair_threshold
+        asked = {"pair": pair, "untitled": pair, "relation": self._relation_threshold}
         return Thresholds(**(trained | {k: v for k, v in asked.items() if v is not None}))
 
     @property
@@ -182,7 +184,7 @@ class TrainedTagger:
             "base": self._config["base"],
             "adapter_sha256": digest,
             "dtype": self._dtype,
-            "thresholds": [thresholds.pair, thresholds.relation, thresholds.rescue],
+            "thresholds": dataclasses.asdict(thresholds),
         }
 
     @cached_property

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from triax.models.encoder import EncoderConfig, TransformerEncoder
 from triax.models.encoder_params import hf_name
+from triax.models.span_reader import MAX_SPAN, NOT_HERE
 from triax.models.trained_reader import TrainedReader
 from triax.records.readings import ReadRequest
 from triax.training.loop import Schedule, fit
@@ -100,17 +101,38 @@ def task(base, data):
 
 def test_rows_hold_the_answer_or_say_that_it_is_not_here(task):
     batch = task.batch(0, 0)
-    assert batch["ids"].shape == (8, 24) and batch["start"].shape == (8, 26)
+    assert batch["ids"].shape == (8, 24) and batch["gold"].shape == (8, 3 + 24 * MAX_SPAN)
     for row in range(8):
         words = [WORDS[n] for n in batch["ids"][row] if n]
-        (start,) = np.flatnonzero(batch["start"][row])
-        (end,) = np.flatnonzero(batch["end"][row])
-        assert start == end
+        (choice,) = np.flatnonzero(batch["gold"][row])
         asked, told = words[1], words[words.index("[SEP]") + 1]
         if asked == told:
-            assert words[start] == TOWNS[PEOPLE.index(asked)]
+            assert words[(choice - 3) // MAX_SPAN] == TOWNS[PEOPLE.index(asked)]
+            assert (choice - 3) % MAX_SPAN == 0  # one word
         else:
-            assert start == 0
+            assert choice == NOT_HERE
+
+
+def test_half_of_the_lessons_bring_a_wrong_passage(base, data):
+    counts = []
+    for num_wrong in (0, 0.5, 1):
+        task = ResolveTask(
+            str(data), {"musique": 40}, str(base), 8, 24, 192, num_wrong, buckets=(24,)
+        )
+        answered = sum(bool(row.spans) for row in task._rows)
+        counts.append((len(task._rows) - answered) / answered)
+    assert counts[0] == 0 and counts[2] == 1
+    assert 0.4 < counts[1] < 0.6
+
+
+def test_lessons_of_other_sources_are_held_for_the_calibration_only(base, data):
+    task = ResolveTask(
+        str(data), {"musique": 1}, str(base), 8, 24, validated=(), held_for_calibration=0.5
+    )
+    learnt, held, calibrating = task._lessons
+    assert learnt and not held and calibrating
+    assert not {one.id for one in learnt} & {one.id for one in calibrating}
+    assert task.describe()["held_for_calibration"] == len(calibrating)
 
 
 def test_batches_are_a_function_of_seed_and_step(task, base, data):
@@ -132,7 +154,7 @@ def test_batches_are_a_function_of_seed_and_step(task, base, data):
 
 
 def test_held_out_questions_are_not_learnt(task):
-    learnt, held = task._lessons
+    learnt, held, _ = task._lessons
     assert held
     assert not {one.id.split("/")[0] for one in learnt} & {one.id.split("/")[0] for one in held}
 
@@ -151,10 +173,11 @@ def test_the_loss_of_a_padded_row_counts_nothing(task):
 
 def test_it_learns_saves_and_reads(task, tmp_path):
     """On eight facts the answers are learnt by heart, base weights stay, and use gives the same."""
-    optimizer = lambda steps: adamw_linear(steps, learning_rate=1e-2)  # noqa: E731
-    result = fit(task, optimizer, tmp_path, Silent(), Schedule(150, 150, 150))
+    optimizer = lambda steps: adamw_linear(steps, learning_rate=5e-3)  # noqa: E731
+    task.sources = {"musique": 16}  # so that every wrong passage is seen
+    result = fit(task, optimizer, tmp_path, Silent(), Schedule(200, 200, 200))
     tensors = load_file(result.folder / "adapter.safetensors")
-    assert all("lora" in name or "head" in name for name in tensors)
+    assert all("lora" in name or "head" in name or name == "length_bias" for name in tensors)
     reader = TrainedReader(str(result.folder))
     learnt = sorted({one.query for one in task._lessons[0]})
     passages = tuple(f"{who}. {who} was born in {town}" for who, town in zip(PEOPLE, TOWNS))

@@ -1,5 +1,6 @@
 """Extraction: an encoder learns to read triplets out of passages."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ _READERS = {
     "popqa": popqa_lesson,
 }
 # What the thresholds are chosen from.
-_STEPS = tuple(np.arange(0.05, 0.96, 0.05).round(2).tolist())
+_STEPS = (0.03, 0.04, *np.arange(0.05, 0.96, 0.05).round(2).tolist())
 
 
 @dataclass
@@ -63,8 +64,9 @@ class ExtractTask:
         held_out: share of the train lessons that are kept for validation and for the thresholds,
             so that the dev split is left for the report.
         num_validated: at most so many held-out lessons a source.
-        recall_weight: beta of the F-beta that the threshold of open triplets maximises: above 1, as
-            a triplet that is missing cannot be retrieved, while one too many costs little.
+        recall_weight: beta of the F-beta that the threshold of open triplets of titled passages
+            maximises: above 1, as a triplet that is missing cannot be retrieved, while one too many
+            costs little.
         limit: at most so many lessons a source (for trials).
     """
 
@@ -75,7 +77,7 @@ class ExtractTask:
     max_length: int = 256
     max_windows: int = 2
     batch_tokens: int = 1024
-    held_out: float = 0.06
+    held_out: float = 0.08
     num_validated: int = 60
     recall_weight: float = 1.5
     dtype: str = "float32"
@@ -175,7 +177,7 @@ class ExtractTask:
 
     def _validated(self, model: nnx.Module) -> tuple[dict[str, float], Thresholds]:
         held = self._lessons[1]
-        lowest = Thresholds(_STEPS[0], _STEPS[0], _STEPS[0])
+        lowest = Thresholds(*[_STEPS[0]] * 4)
         reader = PassageReader(
             model, self._tokenizer, self.phrases, lowest, self.max_length, self.batch_tokens
         )
@@ -193,10 +195,11 @@ class ExtractTask:
         return figures, self._choose(found)
 
     def _choose(self, found: Sequence[Sequence[Triplet]]) -> Thresholds:
-        """The threshold of open triplets from silver_openie, that of relations from redocred."""
+        """Each threshold from the lessons of its kind."""
         chosen = {}
         for name, source, beta in (
             ("pair", "silver_openie", self.recall_weight),
+            ("untitled", "carb", 1.0),
             ("relation", "redocred", 1.0),
         ):
             pairs = [
@@ -223,11 +226,7 @@ class ExtractTask:
                 "suffixes": list(lists.suffixes),
                 "relations": list(lists.relations),
             },
-            "thresholds": {
-                "pair": thresholds.pair,
-                "relation": thresholds.relation,
-                "rescue": thresholds.rescue,
-            },
+            "thresholds": dataclasses.asdict(thresholds),
         }
         save_adapter(folder, model, self.trainable, config)
 

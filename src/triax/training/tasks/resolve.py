@@ -24,8 +24,11 @@ from triax.models.reading_answers import Best, Calibration, best_answer, calibra
 from triax.models.reading_scores import WindowScorer, pad_windows
 from triax.models.reading_windows import Window, Windower
 from triax.models.span_reader import (
-    NUM_VERDICTS,
+    MAX_SPAN,
+    NO,
+    NOT_HERE,
     TRAINABLE,
+    YES,
     build_reader,
     marginal_loss,
     reader_config,
@@ -41,10 +44,11 @@ from triax.training.task import Loss
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One window and the places of the gold answer in it: (0, 0) is "not here"."""
+    """One window and the gold choices: spans of the window's places, or else a verdict."""
 
     window: Window
-    gold: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...] = ()
+    verdict: int = NOT_HERE
 
 
 @dataclass
@@ -59,10 +63,12 @@ class ResolveTask:
         rank: of the adapters.
         max_length: longest row, in tokens.
         batch_tokens: rows x width of a batch.
-        num_wrong: wrong passages that a lesson gives rows of.
+        num_wrong: wrong passages that a lesson gives rows of; 0.5: every second lesson gives one.
         held_out: share of each of `validated`'s train questions that are kept for validation, so
             that the dev split is left for the report.
-        validated: the sources whose held-out lessons are validated and calibrated on.
+        validated: the sources whose held-out lessons choose the step.
+        held_for_calibration: share of each other source's questions that are kept for the
+            calibration alone, at most `max_calibration` lessons a source.
         limit: at most so many lessons a source (for trials).
     """
 
@@ -72,9 +78,11 @@ class ResolveTask:
     rank: int = 32
     max_length: int = 192
     batch_tokens: int = 2048
-    num_wrong: int = 1
+    num_wrong: float | int = 1
     held_out: float = 0.1
     validated: Sequence[str] = ("popqa", "musique")
+    held_for_calibration: float = 0.06
+    max_calibration: int = 80
     dtype: str = "float32"
     limit: int | None = None
     rows_multiple: int = 1
@@ -82,7 +90,6 @@ class ResolveTask:
     name: str = "resolve"
     objective: str = "exact_match"
     trainable: Any = field(default=TRAINABLE, repr=False)
-    _calibration: Calibration = field(default=Calibration(), repr=False)
 
     @cached_property
     def _base_folder(self) -> Path:
@@ -93,11 +100,12 @@ class ResolveTask:
         return Windower(load_tokenizer(self._base_folder), self.max_length)
 
     @cached_property
-    def _lessons(self) -> tuple[list[SlotLesson], list[SlotLesson]]:
-        """Lessons to learn from, each as often as its source says, and lessons held out."""
+    def _lessons(self) -> tuple[list[SlotLesson], list[SlotLesson], list[SlotLesson]]:
+        """Lessons to learn from, each as often as its source says; to validate; to calibrate."""
         learnt: list[SlotLesson] = []
         held: list[SlotLesson] = []
-        for source, share in self.sources.items():
+        calibrating: list[SlotLesson] = []
+        for source, times in self.sources.items():
             lessons = read_slots(Path(self.folder), source)[: self.limit]
             if source in POOLS:
                 rows = read_jsonl(Path(self.folder) / POOLS[source])
@@ -106,13 +114,22 @@ class ResolveTask:
                 pool = [passage for lesson in lessons for passage in lesson.answered]
                 pool = list(dict.fromkeys(pool))
             lessons = add_nearest_wrong(lessons, pool, count=4)
-            if source in self.validated:
-                held += [one for one in lessons if _draw(one.id, "held") < self.held_out]
-                lessons = [one for one in lessons if _draw(one.id, "held") >= self.held_out]
-            whole, part = int(share), share - int(share)
+            is_validated = source in self.validated
+            share = self.held_out if is_validated else self.held_for_calibration
+            apart = [one for one in lessons if _draw(one.id, "held") < share]
+            lessons = [one for one in lessons if _draw(one.id, "held") >= share]
+            if is_validated:
+                held += apart
+            else:
+                # Verdicts are no spans: what is calibrated is the filling of slots.
+                spans = [one for one in apart if one.verdict == "span"]
+                calibrating += sorted(spans, key=lambda one: _draw(one.id, "part"))[
+                    : self.max_calibration
+                ]
+            whole, part = int(times), times - int(times)
             learnt += lessons * whole
             learnt += [one for one in lessons if _draw(one.id, "part") < part]
-        return learnt, held
+        return learnt, held, calibrating
 
     @cached_property
     def _rows(self) -> list[_Row]:
@@ -123,7 +140,9 @@ class ResolveTask:
                 queries.append(lesson.query)
                 passages.append(passage.shown)
                 wanted.append(lesson)
-            order = generator.permutation(len(lesson.wrong))[: self.num_wrong]
+            # What a lesson without an answer teaches is its wrong passage.
+            count = int(self.num_wrong + generator.random()) if lesson.answered else 1
+            order = generator.permutation(len(lesson.wrong))[:count]
             for place in order.tolist():
                 queries.append(lesson.query)
                 passages.append(lesson.wrong[place].shown)
@@ -132,10 +151,10 @@ class ResolveTask:
         cut = self._windower(queries, passages)
         for passage, lesson, windows in zip(passages, wanted, cut, strict=True):
             for number, window in enumerate(windows):
-                gold = _gold(window, passage, lesson)
+                row = _row(window, passage, lesson)
                 # Of a long passage, the first window and those with the answer.
-                if number == 0 or gold != ((0, 0),):
-                    rows.append(_Row(window, gold))
+                if number == 0 or row.spans or row.verdict != NOT_HERE:
+                    rows.append(row)
         return rows
 
     @cached_property
@@ -154,59 +173,57 @@ class ResolveTask:
         return build_reader(encoder, self.rank, seed)
 
     def batch(self, step: int, seed: int) -> dict[str, np.ndarray]:
-        """ids, mask, types [rows, width]; start, end [rows, width + 2] bool; weight [rows]."""
+        """ids, mask, types [rows, width]; gold [rows, choices] bool as in `SpanScores.flat`;
+        weight [rows].
+        """
         numbers, width = self._batches(step, seed)
         chosen = [self._rows[number] for number in numbers.tolist() if number >= 0]
         ids, mask, types = pad_windows([row.window for row in chosen], len(numbers), width, 0)
-        start, end = np.zeros((2, len(numbers), width + NUM_VERDICTS), bool)
-        start[len(chosen) :, 0] = end[len(chosen) :, 0] = True
+        verdicts = np.zeros((len(numbers), 3), bool)
+        spans = np.zeros((len(numbers), width, MAX_SPAN), bool)
+        verdicts[len(chosen) :, NOT_HERE] = True
         for number, row in enumerate(chosen):
-            for low, high in row.gold:
-                # Verdicts are written as places from the end.
-                start[number, low] = end[number, high] = True
+            verdicts[number, row.verdict] = not row.spans
+            for first, last in row.spans:
+                spans[number, first, last - first] = True
         weight = np.zeros(len(numbers), np.float32)
         weight[: len(chosen)] = 1.0
-        return {
-            "ids": ids,
-            "mask": mask,
-            "types": types,
-            "start": start,
-            "end": end,
-            "weight": weight,
-        }
+        gold = np.concatenate([verdicts, spans.reshape(len(numbers), -1)], axis=1)
+        return {"ids": ids, "mask": mask, "types": types, "gold": gold, "weight": weight}
 
     def loss(self, model: nnx.Module, batch: Mapping[str, Array], key: Key[Array, ""]) -> Loss:
-        """The mean of the marginal losses of both ends."""
-        scores = model(batch["ids"], batch["mask"], batch["types"])
-        each = marginal_loss(scores.start, batch["start"]) + marginal_loss(scores.end, batch["end"])
+        """The marginal loss over all choices."""
+        scores = model(batch["ids"], batch["mask"], batch["types"]).flat
         weight = batch["weight"]
-        none = batch["start"][:, 0]
-        said_none = (scores.start.argmax(1) == 0) & (scores.end.argmax(1) == 0)
-        agrees = (said_none == none).astype(jnp.float32)
+        said = scores.argmax(1)
+        right = jnp.take_along_axis(batch["gold"], said[:, None], 1)[:, 0]
+        agrees = (said == NOT_HERE) == batch["gold"][:, NOT_HERE]
+        figures = {"here_accuracy": agrees, "accuracy": right}
         return Loss(
-            (0.5 * each * weight).sum(), weight.sum(), {"here_accuracy": (agrees * weight).sum()}
+            (marginal_loss(scores, batch["gold"]) * weight).sum(),
+            weight.sum(),
+            {name: (one.astype(jnp.float32) * weight).sum() for name, one in figures.items()},
         )
 
     def validate(self, model: nnx.Module) -> dict[str, float]:
-        """Exact match with the answered passage among five, and calibration of the margins.
+        """Exact match with the answered passage among five, best answer taken whatever its margin.
 
         Figures: exact_match (mean over sources), <source>_exact_match, not_here_f1.
         """
-        found = self._held_answers(model)
+        found = self._held_answers(model, self._lessons[1])
         figures: dict[str, float] = {}
         for source in self.validated:
             right = [one.is_right for one in found if one.source == source and one.is_here]
             figures[f"{source}_exact_match"] = float(np.mean(right)) if right else 0.0
         figures["exact_match"] = float(np.mean(list(figures.values()) or [0.0]))
-        self._calibration = _calibrate(found)
-        figures["not_here_f1"] = _not_here_f1(found, self._calibration)
+        figures["not_here_f1"] = _not_here_f1(found, _calibrate(found))
         return figures
 
-    def _held_answers(self, model: nnx.Module) -> list["_Held"]:
+    def _held_answers(self, model: nnx.Module, lessons: Sequence[SlotLesson]) -> list["_Held"]:
         graph, state = nnx.split(model)
         scorer = WindowScorer(graph, self.max_length)
         asked: list[tuple[SlotLesson, tuple[str, ...], bool]] = []
-        for lesson in self._lessons[1]:
+        for lesson in lessons:
             wrong = tuple(passage.shown for passage in lesson.wrong[:5])
             if lesson.answered:
                 asked.append((lesson, (lesson.answered[0].shown, *wrong[:4]), True))
@@ -227,19 +244,20 @@ class ResolveTask:
         return found
 
     def save(self, model: nnx.Module, folder: Path) -> None:
-        """Adapters, heads and the calibration of the last validation."""
-        self.validate(model)
+        """Adapters, heads and the calibration on all that was held out."""
+        held = [*self._lessons[1], *self._lessons[2]]
+        calibration = _calibrate(self._held_answers(model, held))
         config = reader_config(
             self.base,
             self.rank,
             max_length=self.max_length,
-            calibration=self._calibration.to_json(),
+            calibration=calibration.to_json(),
         )
         save_adapter(folder, model, self.trainable, config)
 
     def describe(self) -> dict[str, Any]:
         """Counts of lessons and rows."""
-        learnt, held = self._lessons
+        learnt, held, calibrating = self._lessons
         counts = {
             source: sum(lesson.source == source for lesson in learnt) for source in self.sources
         }
@@ -253,6 +271,7 @@ class ResolveTask:
             },
             "rows": len(self._rows),
             "held_out": len(held),
+            "held_for_calibration": len(calibrating),
             "tokens": int(sum(row.window.length for row in self._rows)),
         }
 
@@ -265,14 +284,13 @@ class _Held:
     is_right: bool
 
 
-def _gold(window: Window, passage: str, lesson: SlotLesson | None) -> tuple[tuple[int, int], ...]:
+def _row(window: Window, passage: str, lesson: SlotLesson | None) -> _Row:
     if lesson is None:
-        return ((0, 0),)
+        return _Row(window)
     if lesson.verdict != "span":
-        place = {"yes": -2, "no": -1}[lesson.verdict]
-        return ((place, place),)
-    spans = [window.places(*span) for span in occurrences(passage, lesson.answers)]
-    return tuple(span for span in spans if span is not None) or ((0, 0),)
+        return _Row(window, verdict={"yes": YES, "no": NO}[lesson.verdict])
+    found = [window.places(*span) for span in occurrences(passage, lesson.answers)]
+    return _Row(window, tuple(one for one in found if one and one[1] - one[0] < MAX_SPAN))
 
 
 def _calibrate(found: Sequence[_Held]) -> Calibration:
