@@ -138,3 +138,11 @@ def test_bytes_and_the_mode_of_the_file(tmp_path):
         assert not (tmp_path / "x.bin").exists()
     assert (tmp_path / "x.bin").read_bytes() == b"\x00\xff"
     assert os.stat(tmp_path / "x.bin").st_mode & 0o777 == 0o644
+
+
+def test_packed_rows_are_read_back_and_equal_rows_give_equal_bytes(tmp_path):
+    rows = [{"a": 1}, {"a": "é"}]
+    assert write_jsonl(tmp_path / "one.jsonl.gz", rows) == 2
+    write_jsonl(tmp_path / "two.jsonl.gz", rows)
+    assert list(read_jsonl(tmp_path / "one.jsonl.gz")) == rows
+    assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()

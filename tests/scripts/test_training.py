@@ -1,6 +1,7 @@
 """The training programs have a pulse: a tiny task from the tests, and a hub that is a socket."""
 
 import base64
+import gzip
 import json
 import os
 import subprocess
@@ -172,3 +173,34 @@ def test_weights_without_a_card_are_not_pushed(home, tmp_path):
     done = run(home, "push", f"weights={tmp_path}", "repository=me/solver", check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(f"error: {tmp_path}/README.md is missing")
+
+
+def test_full_data_sets_are_written_where_lessons_look(home, tmp_path):
+    rows = [
+        {
+            "id": f"s{n}",
+            "title": "Henrik_Ibsen",
+            "context": "Ibsen was born in Skien.",
+            "question": f"Where was Ibsen born ({n})?",
+            "answers": {"text": ["Skien"], "answer_start": [18]},
+        }
+        for n in range(3)
+    ]
+    source = tmp_path / "squad"
+    source.mkdir()
+    for split in ("train", "validation"):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (source / f"{split}.jsonl").write_text(text, "utf-8")
+    where = ["sets=[squad]", f"data={tmp_path / 'full'}", f"repository={source}"]
+    told = json.loads(run(home, "download", *where).stdout)
+    assert told["rows"] == {"train": 3, "dev": 3}
+    files = sorted((tmp_path / "full" / "squad").iterdir())
+    assert [one.name for one in files] == ["dev.jsonl.gz", "train.jsonl.gz"]
+    with gzip.open(files[1], "rt", encoding="utf-8") as stream:
+        first = json.loads(stream.readline())
+    assert (first["answer"], first["paragraphs"][0]["title"]) == ("Skien", "Henrik Ibsen")
+    assert json.loads(run(home, "download", *where).stdout)["already"] is True
+    bad = run(home, "download", "sets=[squid]", check=False)
+    assert bad.returncode and "expected some of" in bad.stderr
+    gone = run(home, "download", *where[:1], "data=x", "repository=/no/such", check=False)
+    assert gone.returncode and "name a copy of it" in gone.stderr

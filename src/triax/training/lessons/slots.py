@@ -292,6 +292,7 @@ SOURCES: dict[str, Callable[[Path, str], Iterator[SlotLesson]]] = {
     "qed": _question_answering("qed"),
     "nq_oracle": _question_answering("nq_oracle"),
     "xquad_en": _question_answering("xquad_en"),
+    "squad": _question_answering("squad"),  # by train/download.py
     "silver_openie": silver_openie,
     "redocred": redocred,
     "fewrel": fewrel,
