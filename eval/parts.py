@@ -20,6 +20,7 @@ from omegaconf import DictConfig
 
 from triax.corpora.jsonl import read_question, read_rows
 from triax.corpora.slots import (
+    Beside,
     musique_slots,
     popqa_slots,
     question_slots,
@@ -92,11 +93,7 @@ def _slots(cfg: DictConfig):
     slots = SLOTS[cfg.set](
         Path(cfg.data).expanduser() / cfg.set,
         cfg.split,
-        cfg.negatives,
-        cfg.num_passages,
-        cfg.seed,
-        cfg.absent,
-        Bm25,
+        Beside(cfg.negatives, cfg.num_passages, cfg.seed, cfg.absent, Bm25),
     )
     return seeded_subset(slots, cfg.limit, cfg.seed)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from triax.corpora.slots import (
+    Beside,
     holds_answer,
     musique_slots,
     popqa_slots,
@@ -77,7 +78,7 @@ def popqa(tmp_path):
 
 
 def test_questions_in_words_are_asked_of_their_first_paragraph(popqa):
-    slots = question_slots(popqa, num_passages=4, with_absent=True)
+    slots = question_slots(popqa, beside=Beside(num_passages=4, with_absent=True))
     assert [slot.id for slot in slots] == ["p1", "p1/absent", "p2", "p2/absent", "p4", "p4/absent"]
     here, absent = slots[:2]
     assert here.question == "What is Ann Lee's occupation?"
@@ -85,13 +86,15 @@ def test_questions_in_words_are_asked_of_their_first_paragraph(popqa):
     assert here.passages[here.gold].title == "Ann Lee" and len(here.passages) == 4
     assert absent.gold is None
     assert not any(holds_answer(one.passage, here.answers) for one in absent.passages)
-    ranked = question_slots(popqa, negatives="retrieved", num_passages=3, scorer=Overlap)
+    ranked = question_slots(
+        popqa, beside=Beside(negatives="retrieved", num_passages=3, scorer=Overlap)
+    )
     # Only the pages of jobs share a word ("is") with the question; equal ones by position.
     assert {one.title for one in ranked[1].passages} == {"Bo Ray", "painter", "poet"}
 
 
 def test_popqa_takes_questions_whose_page_says_it(popqa):
-    slots = popqa_slots(popqa, num_passages=4)
+    slots = popqa_slots(popqa, beside=Beside(num_passages=4))
     assert [slot.id for slot in slots] == ["p1", "p2", "p4"]
     assert slots[0].query == QueryTriplet.parse("Ann Lee", "occupation", "?")
     assert slots[0].query.kind == "searchable" and slots[0].answers == ("painter", "artist")
@@ -102,7 +105,10 @@ def test_popqa_takes_questions_whose_page_says_it(popqa):
 
 
 def test_a_slot_without_its_passage_has_another_in_its_place(popqa):
-    slots = {slot.id: slot for slot in popqa_slots(popqa, num_passages=4, with_absent=True)}
+    slots = {
+        slot.id: slot
+        for slot in popqa_slots(popqa, beside=Beside(num_passages=4, with_absent=True))
+    }
     assert len(slots) == 6
     there, absent = slots["p1"], slots["p1/absent"]
     others = {one.id for i, one in enumerate(there.passages) if i != there.gold}
@@ -112,19 +118,24 @@ def test_a_slot_without_its_passage_has_another_in_its_place(popqa):
 
 
 def test_retrieved_passages_are_the_best_without_an_answer(popqa):
-    slots = popqa_slots(popqa, negatives="retrieved", num_passages=3, scorer=Overlap)
+    slots = popqa_slots(popqa, beside=Beside(negatives="retrieved", num_passages=3, scorer=Overlap))
     others = {one.title for i, one in enumerate(slots[0].passages) if i != slots[0].gold}
     # "ann lee occupation": the page itself and "Painter" say the answer; Lee and Oslo share one
     # word each, and Lee comes first in the corpus.
     assert others == {"Ann Lee (disambiguation)", "Lee"}
     with pytest.raises(ValueError, match="needs a scorer"):
-        popqa_slots(popqa, negatives="retrieved")
+        popqa_slots(popqa, beside=Beside(negatives="retrieved"))
 
 
 def test_slots_depend_on_the_seed_alone(popqa):
-    assert popqa_slots(popqa, num_passages=3) == popqa_slots(popqa, num_passages=3)
+    assert popqa_slots(popqa, beside=Beside(num_passages=3)) == popqa_slots(
+        popqa, beside=Beside(num_passages=3)
+    )
     shown = [
-        tuple(one.title for one in popqa_slots(popqa, num_passages=3, seed=seed)[0].passages)
+        tuple(
+            one.title
+            for one in popqa_slots(popqa, beside=Beside(num_passages=3, seed=seed))[0].passages
+        )
         for seed in range(8)
     ]
     assert len(set(shown)) > 1
@@ -132,7 +143,7 @@ def test_slots_depend_on_the_seed_alone(popqa):
 
 def test_too_few_passages_are_said(popqa):
     with pytest.raises(ValueError, match="slot p1 has .* ask for fewer"):
-        popqa_slots(popqa, num_passages=9)
+        popqa_slots(popqa, beside=Beside(num_passages=9))
 
 
 @pytest.fixture
@@ -163,7 +174,7 @@ def musique(tmp_path):
 
 
 def test_musique_steps_with_what_was_found_before(musique):
-    slots = musique_slots(musique, num_passages=3)
+    slots = musique_slots(musique, beside=Beside(num_passages=3))
     assert [slot.id for slot in slots] == ["m1/1", "m1/2", "m1/3"]  # nothing says the wife's name
     assert str(slots[0].query) == "Brand | author | ?" and slots[0].question == ""
     assert slots[1].query == question_query("where was Ibsen born")
@@ -179,13 +190,14 @@ def test_musique_aliases_belong_to_the_last_step(musique):
     row = json.loads(gzip.open(musique / "dev.jsonl.gz", "rt").read())
     row["decomposition"].pop()
     write(musique / "dev.jsonl.gz", [row])
-    answers = [slot.answers for slot in musique_slots(musique, num_passages=3)]
+    answers = [slot.answers for slot in musique_slots(musique, beside=Beside(num_passages=3))]
     assert answers == [("Ibsen",), ("Skien",), ("Telemark", "Telemark fylke")]
 
 
 def test_musique_retrieved(musique):
     slots = musique_slots(
-        musique, negatives="retrieved", num_passages=3, scorer=Overlap, with_absent=True
+        musique,
+        beside=Beside(negatives="retrieved", num_passages=3, scorer=Overlap, with_absent=True),
     )
     shown = {slot.id: {one.title for one in slot.passages} for slot in slots}
     # "where was Ibsen born": both share words; Telemark names Ibsen, but not Skien.
@@ -194,7 +206,7 @@ def test_musique_retrieved(musique):
 
 
 def test_a_smaller_subset_begins_a_larger_one(popqa):
-    slots = popqa_slots(popqa, num_passages=3, with_absent=True)
+    slots = popqa_slots(popqa, beside=Beside(num_passages=3, with_absent=True))
     two = seeded_subset(slots, 2, seed=3)
     assert seeded_subset(slots, 1, seed=3) == two[:2]
     assert [slot.id for slot in two[:2]] == [two[0].id, f"{two[0].id}/absent"]
@@ -222,7 +234,7 @@ def test_the_sets_that_models_are_measured_on():
     """Counted by another script: 112 of popqa dev's 156 subjects' pages hold an answer; 160 of
     musique dev's 162 steps have it in their paragraph, of them 61 `subject >> relation`.
     """
-    popqa = popqa_slots(DATA / "popqa", with_absent=True)
+    popqa = popqa_slots(DATA / "popqa", beside=Beside(with_absent=True))
     musique = musique_slots(DATA / "musique")
     assert (len(popqa), len(musique)) == (224, 160)
     assert sum(not slot.question for slot in musique) == 61

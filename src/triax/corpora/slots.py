@@ -48,20 +48,53 @@ class Slot:
     question: str = ""
 
 
-def popqa_slots(
-    folder: str | Path,
-    split: str = "dev",
-    negatives: Negatives = "random",
-    num_passages: int = 5,
-    seed: int = 0,
-    with_absent: bool = False,
-    scorer: Callable[[Sequence[str]], Scorer] | None = None,
-) -> list[Slot]:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Which passages are shown beside the one that answers.
+
+    `random` draws them by `seed` and the slot's id; `retrieved` takes those that `scorer` ranks
+    first for the query. None of them holds an answer. With `with_absent` every slot comes a second
+    time, with others only.
+    """
+
+    negatives: Negatives = "random"
+    num_passages: int = 5
+    seed: int = 0
+    with_absent: bool = False
+    scorer: Callable[[Sequence[str]], Scorer] | None = None
+
+    def __post_init__(self) -> None:
+        if self.negatives not in ("random", "retrieved"):
+            raise ValueError(f"negatives={self.negatives!r}; expected 'random' or 'retrieved'")
+
+    def ranking(self, pool: Sequence[Chunk]) -> Callable[[str, str], Iterable[Chunk]]:
+        """Of a query and a slot's id: the pool in the order in which passages are taken.
+
+        Raises:
+            ValueError: `retrieved` passages are asked for without a scorer.
+        """
+        if self.negatives == "random":
+            seed = self.seed
+            return lambda query, slot_id: random.Random(f"{seed}|{slot_id}|others").sample(
+                list(pool), len(pool)
+            )
+        if self.scorer is None:
+            raise ValueError("negatives='retrieved' needs a scorer, such as retrieval.terms.Bm25")
+        scores = self.scorer([one.passage for one in pool]).scores
+
+        def best_first(query: str, slot_id: str) -> Iterable[Chunk]:
+            found = scores(query)
+            # Ties by position, which a data set fixes.
+            return (pool[i] for i in sorted(range(len(pool)), key=lambda i: (-float(found[i]), i)))
+
+        return best_first
+
+
+def popqa_slots(folder: str | Path, split: str = "dev", beside: Beside = Beside()) -> list[Slot]:
     """PopQA questions whose subject's page holds an answer, that page among others.
 
     The object's page names the answer too but not the fact, so it is no gold passage; no other
-    passage shown holds an answer. `random` draws from the split's passages, `retrieved` takes the
-    best of the whole corpus by `scorer` for the query's text.
+    passage shown holds an answer. Random ones are of the split, retrieved ones of the whole corpus.
 
     Raises:
         ValueError: fewer than `num_passages` - 1 others are without an answer, or no scorer is
@@ -70,11 +103,10 @@ def popqa_slots(
     """
     rows = list(read_rows(Path(folder) / f"{split}.jsonl.gz", ["question", "answer"]))
     pool = _distinct(_passage(one) for row in rows for one in row["paragraphs"])
-    score = None
-    if negatives == "retrieved":
+    if beside.negatives == "retrieved":
         corpus = read_rows(Path(folder) / "corpus.jsonl.gz", ["title", "text"])
         pool = _distinct(map(_passage, corpus))
-        score = _scorer(scorer, pool)
+    ranking = beside.ranking(pool)
     slots = []
     for row in rows:
         subject, relation, _ = three_texts(row["query_triples"][0]) or ("", "", "")
@@ -84,27 +116,16 @@ def popqa_slots(
             continue
         query = QueryTriplet(Term.literal(subject), Term.literal(relation), _GAP)
         slot_id = str(row["id"])
-        ranked = _ranked(pool, score, query.query, slot_id, seed)
-        slots += _with_passages(
-            Slot(slot_id, query, answers, (gold,), 0), ranked, num_passages, seed, with_absent
-        )
+        slot = Slot(slot_id, query, answers, (gold,), 0)
+        slots += _with_passages(slot, ranking(query.query, slot_id), beside)
     return slots
 
 
-def musique_slots(
-    folder: str | Path,
-    split: str = "dev",
-    negatives: Negatives = "random",
-    num_passages: int = 5,
-    seed: int = 0,
-    with_absent: bool = False,
-    scorer: Callable[[Sequence[str]], Scorer] | None = None,
-) -> list[Slot]:
+def musique_slots(folder: str | Path, split: str = "dev", beside: Beside = Beside()) -> list[Slot]:
     """The gold steps of MuSiQue questions, `#1` replaced by the answer of step 1.
 
     Steps whose supporting paragraph does not hold their answer are left out. The others are the
-    question's own paragraphs that support none of its steps: seeded draws, or for `retrieved` those
-    that `scorer` ranks first for the step's text.
+    question's own paragraphs that support none of its steps.
 
     Raises:
         ValueError, FileNotFoundError: as in `popqa_slots`.
@@ -113,7 +134,7 @@ def musique_slots(
     for row in read_rows(Path(folder) / f"{split}.jsonl.gz", ["question", "answer"]):
         paragraphs = row["paragraphs"]
         others = _distinct(_passage(one) for one in paragraphs if not one["is_supporting"])
-        score = _scorer(scorer, others) if negatives == "retrieved" else None
+        ranking = beside.ranking(others)
         steps = row["decomposition"]
         for number, step in enumerate(steps, 1):
             is_last = number == len(steps)
@@ -125,21 +146,12 @@ def musique_slots(
                 continue
             slot_id = f"{row['id']}/{number}"
             query, question = _step_query(step["question"], [one["answer"] for one in steps])
-            ranked = _ranked(others, score, query.query, slot_id, seed)
             slot = Slot(slot_id, query, answers, (gold,), 0, question)
-            slots += _with_passages(slot, ranked, num_passages, seed, with_absent)
+            slots += _with_passages(slot, ranking(query.query, slot_id), beside)
     return slots
 
 
-def question_slots(
-    folder: str | Path,
-    split: str = "dev",
-    negatives: Negatives = "random",
-    num_passages: int = 5,
-    seed: int = 0,
-    with_absent: bool = False,
-    scorer: Callable[[Sequence[str]], Scorer] | None = None,
-) -> list[Slot]:
+def question_slots(folder: str | Path, split: str = "dev", beside: Beside = Beside()) -> list[Slot]:
     """Questions in words whose first paragraph holds an answer, among paragraphs of the split.
 
     Raises:
@@ -147,7 +159,7 @@ def question_slots(
     """
     rows = list(read_rows(Path(folder) / f"{split}.jsonl.gz", ["question", "answer"]))
     pool = _distinct(_passage(one) for row in rows for one in row["paragraphs"])
-    score = _scorer(scorer, pool) if negatives == "retrieved" else None
+    ranking = beside.ranking(pool)
     slots = []
     for row in rows:
         answers = unique_texts([row["answer"], *row["answer_aliases"]])
@@ -155,10 +167,8 @@ def question_slots(
         if not gold or not holds_answer(gold[0].text, answers):
             continue
         question, slot_id = clean(row["question"]).strip(), str(row["id"])
-        query = question_query(question)
-        ranked = _ranked(pool, score, question, slot_id, seed)
-        slot = Slot(slot_id, query, answers, tuple(gold), 0, question)
-        slots += _with_passages(slot, ranked, num_passages, seed, with_absent)
+        slot = Slot(slot_id, question_query(question), answers, tuple(gold), 0, question)
+        slots += _with_passages(slot, ranking(question, slot_id), beside)
     return slots
 
 
@@ -201,18 +211,16 @@ def _place(text: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}|{text}".encode()).digest()
 
 
-def _with_passages(
-    slot: Slot, ranked: Iterable[Chunk], num_passages: int, seed: int, with_absent: bool
-) -> list[Slot]:
+def _with_passages(slot: Slot, ranked: Iterable[Chunk], beside: Beside) -> list[Slot]:
     """The slot with its gold passage among the first others, and its twin without."""
-    others = [one for one in ranked if not _mentions(one, slot.answers)][:num_passages]
-    if len(others) < num_passages - 1:
+    others = [one for one in ranked if not _mentions(one, slot.answers)][: beside.num_passages]
+    if len(others) < beside.num_passages - 1:
         raise ValueError(
             f"slot {slot.id} has {len(others)} passages without an answer, expected at least "
-            f"{num_passages - 1}; ask for fewer passages"
+            f"{beside.num_passages - 1}; ask for fewer passages"
         )
-    generator = random.Random(f"{seed}|{slot.id}")
-    shown = [*slot.passages, *others[: num_passages - 1]]
+    generator = random.Random(f"{beside.seed}|{slot.id}")
+    shown = [*slot.passages, *others[: beside.num_passages - 1]]
     generator.shuffle(shown)
     made = [
         Slot(
@@ -224,7 +232,7 @@ def _with_passages(
             slot.question,
         )
     ]
-    if with_absent:
+    if beside.with_absent:
         generator.shuffle(others)
         made.append(
             Slot(f"{slot.id}/absent", slot.query, slot.answers, tuple(others), None, slot.question)
@@ -235,28 +243,6 @@ def _with_passages(
 def _mentions(passage: Chunk, answers: Sequence[str]) -> bool:
     # A title is shown too, and must not give the answer away.
     return holds_answer(passage.passage, answers)
-
-
-def _ranked(
-    pool: Sequence[Chunk],
-    score: Callable[[str], Any] | None,
-    query: str,
-    slot_id: str,
-    seed: int,
-) -> Iterable[Chunk]:
-    if score is None:
-        return random.Random(f"{seed}|{slot_id}|others").sample(list(pool), len(pool))
-    scores = score(query)
-    # Ties by position, which a data set fixes.
-    return (pool[i] for i in sorted(range(len(pool)), key=lambda i: (-float(scores[i]), i)))
-
-
-def _scorer(
-    scorer: Callable[[Sequence[str]], Scorer] | None, pool: Sequence[Chunk]
-) -> Callable[[str], Any]:
-    if scorer is None:
-        raise ValueError("negatives='retrieved' needs a scorer, such as retrieval.terms.Bm25")
-    return scorer([one.passage for one in pool]).scores
 
 
 def _passage(row: Row) -> Chunk:
