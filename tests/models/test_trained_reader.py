@@ -4,52 +4,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from safetensors.numpy import save_file
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from triax.models.adapters import AdapterError, add_lora, merge_lora, save_adapter
-from triax.models.encoder import EncoderConfig, TransformerEncoder
-from triax.models.encoder_params import hf_name, load_encoder
+from triax.models.encoder_params import load_encoder
 from triax.models.reading_answers import Calibration
 from triax.models.span_reader import TRAINABLE, SpanReader, reader_config
 from triax.models.trained_reader import TrainedReader, load_reader, shared_reader
 from triax.records.readings import ReadRequest
 from triax.records.verbs import PassageReader
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "?", "Ann", "Bob", "met", "in", "Rome", "Oslo"]
-CONFIG = {
-    "model_type": "bert",
-    "vocab_size": len(WORDS),
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-    "max_position_embeddings": 24,
-}
+WORDS = ["who", "?", "Ann", "Bob", "met", "in", "Rome", "Oslo"]
 PASSAGES = ("Ann met Bob in Rome", "Bob met Ann in Oslo in Rome in Oslo in Rome in Oslo in Rome")
 
 
 @pytest.fixture(scope="module")
-def adapter(tmp_path_factory):
+def adapter(make_base, tmp_path_factory):
     """A random base and a random adapter over it."""
-    base = tmp_path_factory.mktemp("base")
-    (base / "config.json").write_text(json.dumps(CONFIG), "utf-8")
-    config = EncoderConfig.from_hf(CONFIG)
-    model = nnx.jit(lambda: TransformerEncoder(config, rngs=nnx.Rngs(0)))()
+    base = make_base(WORDS, positions=24, noise=0.3)
     rng = np.random.default_rng(0)
-    tensors = {}
-    for path, variable in nnx.to_flat_state(nnx.state(model)):
-        value = np.asarray(variable.get_value())
-        value = value + 0.3 * rng.standard_normal(value.shape).astype(np.float32)
-        value = value.T if path[-1] == "kernel" else value
-        tensors[hf_name(".".join(map(str, path)), "bert")] = np.ascontiguousarray(value)
-    save_file(tensors, base / "model.safetensors")
-    backend = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    backend.save(str(base / "tokenizer.json"))
     encoder, _ = load_encoder(base)
     rngs = nnx.Rngs(5)
     add_lora(encoder, 2, rngs)

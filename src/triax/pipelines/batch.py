@@ -72,8 +72,10 @@ def _trec_field(value: object) -> str:
 
 def _answer(trace: dict[str, Any]) -> dict[str, Any]:
     kept = ("question_id", "question", "pipeline", "answer", "stop_reason", "error")
+    routing = trace.get("routing")
     return {
         **{name: trace[name] for name in kept},
+        **({"route": routing["route"]} if routing else {}),
         "num_rounds": len(trace["rounds"]),
         "chunk_ids": trace["chunk_ids"],
         "usage": trace["usage"],

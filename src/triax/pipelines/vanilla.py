@@ -27,7 +27,7 @@ class Vanilla:
         if self.retriever is None:
             evidences = [Evidence() for _ in questions]
         else:
-            groups = [[question.text] for question in questions]
+            groups = [[question.searched] for question in questions]
             evidences = await asyncio.to_thread(self.retriever.search, groups, self.num_chunks)
         replies = await self.reader.read(list(zip(questions, evidences, strict=True)))
         seconds = (time.monotonic() - started) / max(1, len(questions))

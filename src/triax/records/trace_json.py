@@ -1,5 +1,6 @@
 """A trace as JSON: everything but the texts of chunks, which the corpus has."""
 
+from dataclasses import asdict
 from typing import Any
 
 from triax.records.evidence import Evidence
@@ -10,6 +11,7 @@ from triax.records.traces import Round, Trace, Usage
 
 def trace_to_json(trace: Trace) -> dict[str, Any]:
     """One object a trace; query triplets are lists of three texts, with `?name` where unknown."""
+    routed = {} if trace.routing is None else {"routing": asdict(trace.routing)}
     return {
         "question_id": trace.question_id,
         "question": trace.question,
@@ -23,6 +25,7 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
         "chunk_ids": list(trace.chunk_ids),
         "usage": usage_to_json(trace.usage),
         "seconds": round(trace.seconds, 3),
+        **routed,
     }
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet
+from triax.records.routes import Routing
 from triax.records.state import State
 
 
@@ -46,7 +47,7 @@ class Trace:
     `answer` is None where there is none; then `error` says why, or the method abstained (R29).
     `stop_reason` tells why the rounds ended. `chunk_ids` are the retrieved chunks of all rounds,
     best first, without repeats. `seconds` is wall time; questions that were answered together
-    share theirs equally.
+    share theirs equally. `routing` is the router's decision, where there was a router.
     """
 
     question_id: str
@@ -61,3 +62,4 @@ class Trace:
     chunk_ids: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: float = 0.0
+    routing: Routing | None = None

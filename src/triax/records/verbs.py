@@ -8,7 +8,8 @@ from triax.records.documents import Chunk
 from triax.records.evidence import Evidence
 from triax.records.questions import Question
 from triax.records.readings import Reading, ReadRequest
-from triax.records.traces import Trace
+from triax.records.routes import Routing
+from triax.records.traces import Trace, Usage
 from triax.records.triplets import Extraction
 
 if TYPE_CHECKING:
@@ -77,3 +78,19 @@ class PassageReader(Protocol):
     def read(
         self, requests: Sequence[ReadRequest], *, allows_verdicts: bool = False
     ) -> list[Reading | None]: ...
+
+
+@runtime_checkable
+class Router(Protocol):
+    """Sends each question to vanilla or to graph retrieval, in order."""
+
+    name: str
+
+    async def route(self, questions: Sequence[Question]) -> list[Routing]: ...
+
+
+@runtime_checkable
+class QueryRewriter(Protocol):
+    """Gives each question a text to search with, "" to keep the question, and what it cost."""
+
+    async def rewrite(self, questions: Sequence[Question]) -> list[tuple[str, Usage]]: ...

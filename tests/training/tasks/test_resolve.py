@@ -4,12 +4,8 @@ import json
 import jax
 import numpy as np
 import pytest
-from flax import nnx
-from safetensors.numpy import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from safetensors.numpy import load_file
 
-from triax.models.encoder import EncoderConfig, TransformerEncoder
-from triax.models.encoder_params import hf_name
 from triax.models.span_reader import MAX_SPAN, NOT_HERE
 from triax.models.trained_reader import TrainedReader
 from triax.records.readings import ReadRequest
@@ -19,16 +15,8 @@ from triax.training.tasks.resolve import ResolveTask
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dan", "Eva", "Fay", "Gus", "Hal"]
 TOWNS = ["Rome", "Oslo", "Bonn", "Lima", "Cork", "Bern", "Baku", "Nice"]
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "|", "?", ".", "was", "born", "in", *PEOPLE, *TOWNS]
-CONFIG = {
-    "model_type": "bert",
-    "vocab_size": len(WORDS),
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 48,
-    "max_position_embeddings": 32,
-}
+WORDS = ["|", "?", ".", "was", "born", "in", *PEOPLE, *TOWNS]
+SHOWN = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
 
 
 class Silent:
@@ -39,26 +27,9 @@ class Silent:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
+def base(make_base):
     """A random encoder over whole words."""
-    folder = tmp_path_factory.mktemp("base")
-    (folder / "config.json").write_text(json.dumps(CONFIG), "utf-8")
-    model = nnx.jit(lambda: TransformerEncoder(EncoderConfig.from_hf(CONFIG), rngs=nnx.Rngs(0)))()
-    rng = np.random.default_rng(0)
-    tensors = {}
-    for path, variable in nnx.to_flat_state(nnx.state(model)):
-        value = np.asarray(variable.get_value())
-        value = value + 0.2 * rng.standard_normal(value.shape).astype(np.float32)
-        value = value.T if path[-1] == "kernel" else value
-        tensors[hf_name(".".join(map(str, path)), "bert")] = np.ascontiguousarray(value)
-    save_file(tensors, folder / "model.safetensors")
-    backend = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    backend.save(str(folder / "tokenizer.json"))
-    return folder
+    return make_base(WORDS, width=32, layers=2, inner=48)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +74,7 @@ def test_rows_hold_the_answer_or_say_that_it_is_not_here(task):
     batch = task.batch(0, 0)
     assert batch["ids"].shape == (8, 24) and batch["gold"].shape == (8, 3 + 24 * MAX_SPAN)
     for row in range(8):
-        words = [WORDS[n] for n in batch["ids"][row] if n]
+        words = [SHOWN[n] for n in batch["ids"][row] if n]
         (choice,) = np.flatnonzero(batch["gold"][row])
         asked, told = words[1], words[words.index("[SEP]") + 1]
         if asked == told:

@@ -1,0 +1,1 @@
+"""Question -> route: whether vanilla retrieval suffices or graph retrieval is needed."""

@@ -1,0 +1,96 @@
+"""How good routes are: the class is "needs the graph"; and what they cost, the graph ratio.
+
+Source: R2Adapter, section 4 and its code: the objective is half F1 and half recall. A router that
+always takes the graph has recall 1, so the objective alone cannot rank routers: F1, recall and
+graph ratio belong together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingScores:
+    """Precision, recall and F1 of "needs the graph", 0 where there is nothing to count.
+
+    `graph_ratio` is the share of questions that are sent to the graph, `objective` half F1 and
+    half recall.
+    """
+
+    f1: float
+    precision: float
+    recall: float
+    graph_ratio: float
+    objective: float
+    num_questions: int
+
+
+def score_routes(to_graph: Sequence[bool], needs_graph: Sequence[bool]) -> RoutingScores:
+    """Scores of routes.
+
+    Args:
+        to_graph: whether each question is sent to the graph.
+        needs_graph: whether vanilla retrieval does not suffice for it.
+
+    Raises:
+        ValueError: unequal lengths, or no question.
+    """
+    sent, needed = np.asarray(to_graph, bool), np.asarray(needs_graph, bool)
+    if sent.shape != needed.shape or not len(sent):
+        raise ValueError(
+            f"{len(sent)} routes for {len(needed)} labels; expected as many, at least one"
+        )
+    return _scores(np.array([[(sent & needed).sum(), sent.sum(), needed.sum(), len(sent)]]))[0]
+
+
+def routing_intervals(
+    to_graph: Sequence[bool],
+    needs_graph: Sequence[bool],
+    confidence: float = 0.95,
+    num_resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:
+    """Bootstrap percentile intervals (Efron, 1979) of the scores, by name.
+
+    Raises:
+        ValueError: as for `score_routes`.
+    """
+    score_routes(to_graph, needs_graph)
+    sent, needed = np.asarray(to_graph, bool), np.asarray(needs_graph, bool)
+    cells = np.array(
+        [(sent & needed).sum(), (sent & ~needed).sum(), (~sent & needed).sum(), 0.0], float
+    )
+    cells[3] = len(sent) - cells.sum()
+    # A resample of questions is a draw of the four kinds of outcome.
+    drawn = np.random.default_rng(seed).multinomial(
+        len(sent), cells / len(sent), size=num_resamples
+    )
+    counts = np.stack(
+        [drawn[:, 0], drawn[:, :2].sum(1), drawn[:, 0] + drawn[:, 2], drawn.sum(1)], axis=1
+    )
+    found = _scores(counts)
+    tail = (1 - confidence) / 2
+    names = ("f1", "precision", "recall", "graph_ratio", "objective")
+    return {
+        name: tuple(
+            float(one) for one in np.quantile([getattr(x, name) for x in found], [tail, 1 - tail])
+        )
+        for name in names
+    }
+
+
+def _scores(counts: np.ndarray) -> list[RoutingScores]:
+    """Of rows [hits, sent, needed, questions]."""
+    hits, sent, needed, total = counts.astype(float).T
+
+    def share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+    precision, recall, f1 = share(hits, sent), share(hits, needed), share(2 * hits, sent + needed)
+    ratio = share(sent, total)
+    return [
+        RoutingScores(*map(float, row[:5]), int(row[5]))
+        for row in zip(f1, precision, recall, ratio, (f1 + recall) / 2, total, strict=True)
+    ]
