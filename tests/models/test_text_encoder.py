@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from safetensors.numpy import save_file
+from tiny_deberta import perturb, torch_config
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from triax.models import weights
@@ -91,6 +92,19 @@ def test_vectors_equal_torch(folder, pooling):
     encoder = TextEncoder(str(folder), pooling, max_length=20, batch_tokens=32)
     expected = torch_vectors(folder, [*TEXTS, long], pooling)
     np.testing.assert_allclose(encoder.encode([*TEXTS, long]), expected, atol=1e-4)
+
+
+def test_deberta_vectors_equal_torch(tmp_path):
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    write_model(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    config = torch_config(vocab_size=CONFIG["vocab_size"], num_hidden_layers=1, position_buckets=8)
+    perturb(transformers.DebertaV2Model(config)).save_pretrained(tmp_path)
+    encoder = TextEncoder(str(tmp_path), max_length=20, batch_tokens=256)
+    assert encoder.dimension == 32
+    expected = torch_vectors(tmp_path, TEXTS, "mean")
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-4)
 
 
 def test_it_is_an_encoder_with_unit_float32_rows(encoder):

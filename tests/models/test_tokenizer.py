@@ -203,6 +203,68 @@ def test_older_vocabulary_files_go_through_transformers(tmp_path):
     assert tokenizer.encode("triplet", add_special=True) == [2, 5, 6, 3]
 
 
+SENTENCES = (
+    "the man in the 12th inn saw the triplet",
+    "Roger Miller sang King of the Road in 1965",
+    "a query triplet has unknown parts",
+    "the director of the film was born in Zürich, a town of Switzerland",
+)
+
+
+@pytest.fixture(scope="module", params=["nmt_nfkc", "identity"])
+def deberta(tmp_path_factory, request):
+    """A folder as microsoft/deberta-v3-base: spm.model alone, and what is said beside it."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    folder = tmp_path_factory.mktemp(request.param)
+    pieces = {"pad": 0, "bos": 1, "eos": 2, "unk": 3}
+    texts = {"pad": "[PAD]", "bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]"}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 20),
+        model_prefix=str(folder / "spm"),
+        vocab_size=100,
+        hard_vocab_limit=False,
+        normalization_rule_name=request.param,
+        minloglevel=2,
+        **{f"{name}_id": id_ for name, id_ in pieces.items()},
+        **{f"{name}_piece": text for name, text in texts.items()},
+    )
+    (folder / "config.json").write_text(json.dumps({"model_type": "deberta-v2"}))
+    config = {"do_lower_case": False, "vocab_type": "spm"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    reference = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
+    return load_tokenizer(folder), reference
+
+
+def test_deberta_tokens_equal_sentencepiece(deberta):
+    tokenizer, reference = deberta
+    more = ("  the  ﬁlm ① ｆｉｌｍ Zu\u0308rich ", "a\u200btown\u00a0of ½ ™ …", " ")
+    for text in (*TEXTS, *SENTENCES, *more):
+        assert tokenizer.encode(text) == reference.encode(text), text
+    pieces = reference.encode("the film")
+    assert tokenizer.encode("the film", add_special=True) == [1, *pieces, 2]
+    # [MASK] is not in the model's pieces; it comes behind them, as the published model has it.
+    assert tokenizer.token_id("[MASK]") == reference.vocab_size() == tokenizer.vocab_size - 1
+    assert tokenizer.pad_id == 0 and tokenizer.special_ids >= {0, 1, 2, 3}
+
+
+def test_characters_of_deberta_tokens_have_no_space_before_them(deberta):
+    tokenizer, _ = deberta
+    text = "Roger  Miller in\tthe inn"
+    ((ids, spans),) = tokenizer.encode_offsets([text])
+    found = [text[start:end] for start, end in spans]
+    assert len(ids) == len(found) and not any(part[:1].isspace() for part in found)
+    start, end = text.index("Miller"), text.index("Miller") + len("Miller")
+    inside = [(a, b) for a, b in spans if a < end and b > start]
+    assert (inside[0][0], inside[-1][1]) == (start, end)
+
+
+def test_a_deberta_folder_with_a_tokenizer_json(deberta, tmp_path):
+    tokenizer, reference = deberta
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer.to_json()["tokenizer"]))
+    text = "the director of the ｆｉｌｍ"
+    assert load_tokenizer(tmp_path).encode(text) == reference.encode(text)
+
+
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="no tokenizer.json"):
         load_tokenizer(tmp_path)

@@ -59,11 +59,7 @@ class EncoderConfig:
                 raise ValueError(f"{key} is {config[key]!r}, but only {value!r} is built here")
         if config.get("is_decoder") or config.get("add_cross_attention"):
             raise ValueError("the configuration asks for a decoder; expected an encoder")
-        if config["hidden_size"] % config["num_attention_heads"]:
-            raise ValueError(
-                f"hidden_size {config['hidden_size']} is not a multiple of the "
-                f"{config['num_attention_heads']} attention heads"
-            )
+        check_heads(config)
         is_mpnet = kind == "mpnet"
         return cls(
             model_type=kind,
@@ -86,6 +82,19 @@ class EncoderConfig:
     def max_length(self) -> int:
         """The longest row, in tokens, that has positions."""
         return self.num_positions - (0 if self.pad_id is None else self.pad_id + 1)
+
+
+def check_heads(config: Mapping[str, Any]) -> None:
+    """Refuses a config.json whose width cannot be shared among its heads.
+
+    Raises:
+        ValueError: hidden_size is not a multiple of num_attention_heads.
+    """
+    if config["hidden_size"] % config["num_attention_heads"]:
+        raise ValueError(
+            f"hidden_size {config['hidden_size']} is not a multiple of the "
+            f"{config['num_attention_heads']} attention heads"
+        )
 
 
 def dropout(x: Float[Array, "..."], rate: float, key: Key[Array, ""] | None) -> Float[Array, "..."]:
@@ -116,13 +125,19 @@ def relative_buckets(
     return (bucket + half * (distance > 0)).astype(np.int32)
 
 
-def _toeplitz(by_distance: Float[Array, "heads distances"], length: int) -> Float[Array, "h q k"]:
-    """out[h, i, j] = by_distance[h, j - i + length - 1], by pad and reshape instead of a gather."""
-    heads, distances = by_distance.shape
-    rows = jnp.broadcast_to(by_distance[:, None], (heads, length, distances))
-    flat = jnp.pad(rows, ((0, 0), (0, 0), (0, 1))).reshape(heads, length * (distances + 1))
-    flat = flat[:, length - 1 : length - 1 + length * distances]
-    return flat.reshape(heads, length, distances)[:, :, :length]
+def toeplitz(
+    by_distance: Float[Array, "*batch length distances"],
+) -> Float[Array, "*batch length length"]:
+    """out[..., i, j] = by_distance[..., i, j - i + length - 1], by pad and reshape, not by gather.
+
+    The last axis goes over the signed distances j - i from -(length - 1) to length - 1. A gather
+    would cost more, and its gradient is a scatter.
+    """
+    *batch, length, distances = by_distance.shape
+    flat = jnp.pad(by_distance, [(0, 0)] * (len(batch) + 1) + [(0, 1)])
+    flat = flat.reshape(*batch, length * (distances + 1))
+    flat = flat[..., length - 1 : length - 1 + length * distances]
+    return flat.reshape(*batch, length, distances)[..., :length]
 
 
 class EncoderLayer(nnx.Module):
@@ -132,14 +147,14 @@ class EncoderLayer(nnx.Module):
         """Random weights, N(0, 0.02) as in BERT."""
         width, inner = config.width, config.inner_width
         self.config = config
-        self.query = _linear(width, width, dtype, rngs)
-        self.key = _linear(width, width, dtype, rngs)
-        self.value = _linear(width, width, dtype, rngs)
-        self.attention_output = _linear(width, width, dtype, rngs)
-        self.attention_norm = _norm(config, dtype, rngs)
-        self.inner = _linear(width, inner, dtype, rngs)
-        self.output = _linear(inner, width, dtype, rngs)
-        self.output_norm = _norm(config, dtype, rngs)
+        self.query = linear(width, width, dtype, rngs)
+        self.key = linear(width, width, dtype, rngs)
+        self.value = linear(width, width, dtype, rngs)
+        self.attention_output = linear(width, width, dtype, rngs)
+        self.attention_norm = layer_norm(config, dtype, rngs)
+        self.inner = linear(width, inner, dtype, rngs)
+        self.output = linear(inner, width, dtype, rngs)
+        self.output_norm = layer_norm(config, dtype, rngs)
 
     def attend(
         self,
@@ -149,8 +164,8 @@ class EncoderLayer(nnx.Module):
         key: Key[Array, ""] | None,
     ) -> Float[Array, "batch length width"]:
         """Multi-head self-attention; scores and softmax in float32."""
-        batch, length, width = x.shape
-        split = (batch, length, self.config.num_heads, width // self.config.num_heads)
+        width, heads = x.shape[-1], self.config.num_heads
+        split = (*x.shape[:-1], heads, width // heads)
         query = self.query(x).reshape(split) * (split[-1] ** -0.5)
         scores = jnp.einsum(
             "bqhd,bkhd->bhqk",
@@ -160,23 +175,32 @@ class EncoderLayer(nnx.Module):
         )
         if bias is not None:
             scores += bias
+        return self.mix(scores, self.value(x).reshape(split), mask, key)
+
+    def mix(
+        self,
+        scores: Float[Array, "batch heads length length"],
+        values: Float[Array, "batch length heads dimension"],
+        mask: Bool[Array, "batch length"],
+        key: Key[Array, ""] | None,
+    ) -> Float[Array, "batch length width"]:
+        """Sums of the values of all heads, weighted by a softmax over the keys in `mask`."""
         scores = jnp.where(mask[:, None, None, :], scores, jnp.finfo(jnp.float32).min)
-        weights = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
+        weights = jax.nn.softmax(scores, axis=-1).astype(values.dtype)
         weights = dropout(weights, self.config.attention_dropout, key)
-        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, self.value(x).reshape(split))
-        return mixed.reshape(batch, length, width)
+        return jnp.einsum("bhqk,bkhd->bqhd", weights, values).reshape(*mask.shape, -1)
 
     def __call__(
         self,
         x: Float[Array, "batch length width"],
         mask: Bool[Array, "batch length"],
-        bias: Float[Array, "heads length length"] | None = None,
+        relative: Float[Array, "..."] | None = None,
         key: Key[Array, ""] | None = None,
     ) -> Float[Array, "batch length width"]:
-        """Applies the block; `mask` is True at tokens, `bias` is added to the scores."""
+        """Applies the block; `mask` is True at tokens, `relative` is what `attend` takes third."""
         keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
         rate = self.config.dropout
-        attended = self.attention_output(self.attend(x, mask, bias, keys[0]))
+        attended = self.attention_output(self.attend(x, mask, relative, keys[0]))
         x = self.attention_norm(x + dropout(attended, rate, keys[1]))
         out = self.output(jax.nn.gelu(self.inner(x), approximate=False))
         return self.output_norm(x + dropout(out, rate, keys[2]))
@@ -195,19 +219,14 @@ class TransformerEncoder(nnx.Module):
         """Random weights, N(0, 0.02) as in BERT."""
         self.config = config
         dtype = jnp.dtype(dtype)
-
-        def table(rows: int, width: int) -> nnx.Embed:
-            return nnx.Embed(rows, width, dtype=dtype, embedding_init=_INIT, rngs=rngs)
-
-        self.tokens = table(config.vocab_size, config.width)
-        self.positions = table(config.num_positions, config.width)
+        self.tokens = table(config.vocab_size, config.width, dtype, rngs)
+        self.positions = table(config.num_positions, config.width, dtype, rngs)
         if config.num_token_types:
-            self.token_types = table(config.num_token_types, config.width)
+            self.token_types = table(config.num_token_types, config.width, dtype, rngs)
         if config.num_relative_buckets:
-            self.relative = nnx.Embed(
-                config.num_relative_buckets, config.num_heads, embedding_init=_INIT, rngs=rngs
-            )
-        self.norm = _norm(config, dtype, rngs)
+            buckets, heads = config.num_relative_buckets, config.num_heads
+            self.relative = table(buckets, heads, jnp.dtype(jnp.float32), rngs)
+        self.norm = layer_norm(config, dtype, rngs)
         self.layers = nnx.List(
             EncoderLayer(config, dtype, rngs=rngs) for _ in range(config.num_layers)
         )
@@ -226,6 +245,14 @@ class TransformerEncoder(nnx.Module):
             types = jnp.zeros_like(ids) if token_types is None else token_types
             x += self.token_types(types)
         return self.norm(x)
+
+    def relate(self, length: int) -> Float[Array, "..."] | None:
+        """What the layers take of the relative positions in rows of `length`: here a bias."""
+        if not self.config.num_relative_buckets:
+            return None
+        buckets = relative_buckets(length, self.config.num_relative_buckets)
+        bias = self.relative(jnp.asarray(buckets)).T[:, None]
+        return toeplitz(jnp.broadcast_to(bias, (len(bias), length, len(buckets))))
 
     def __call__(
         self,
@@ -254,13 +281,10 @@ class TransformerEncoder(nnx.Module):
         keys: list[Any] = [None] * (len(self.layers) + 1)
         if dropout_key is not None:
             keys = list(jax.random.split(dropout_key, len(keys)))
-        bias = None
-        if self.config.num_relative_buckets:
-            buckets = relative_buckets(length, self.config.num_relative_buckets)
-            bias = _toeplitz(self.relative(jnp.asarray(buckets)).T, length)
+        relative = self.relate(length)
         x = dropout(self.embed(ids, token_types), self.config.dropout, keys[-1])
         for layer, key in zip(self.layers, keys):
-            x = layer(x, mask, bias, key)
+            x = layer(x, mask, relative, key)
         return x
 
 
@@ -285,11 +309,18 @@ def unit_rows(x: Float[Array, "batch width"]) -> Float[Array, "batch width"]:
     return x * jax.lax.rsqrt(jnp.maximum(square, 1e-24))
 
 
-def _linear(width: int, out_width: int, dtype: jnp.dtype, rngs: nnx.Rngs) -> nnx.Linear:
+def linear(width: int, out_width: int, dtype: jnp.dtype, rngs: nnx.Rngs) -> nnx.Linear:
+    """A linear layer with BERT's random weights."""
     return nnx.Linear(width, out_width, dtype=dtype, kernel_init=_INIT, rngs=rngs)
 
 
-def _norm(config: EncoderConfig, dtype: jnp.dtype, rngs: nnx.Rngs) -> nnx.LayerNorm:
+def table(rows: int, width: int, dtype: jnp.dtype, rngs: nnx.Rngs) -> nnx.Embed:
+    """Vectors by number, with BERT's random weights."""
+    return nnx.Embed(rows, width, dtype=dtype, embedding_init=_INIT, rngs=rngs)
+
+
+def layer_norm(config: EncoderConfig, dtype: jnp.dtype, rngs: nnx.Rngs) -> nnx.LayerNorm:
+    """LayerNorm whose statistics are float32, whatever `dtype` is."""
     return nnx.LayerNorm(
         config.width,
         epsilon=config.layer_norm_eps,

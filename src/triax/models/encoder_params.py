@@ -1,4 +1,7 @@
-"""Weights of BERT, RoBERTa and MPNet encoders, by their Hugging Face names."""
+"""Weights of BERT, RoBERTa and MPNet encoders, by their Hugging Face names; any encoder by folder.
+
+`load_encoder` is the way to all encoders, DeBERTa among them.
+"""
 
 import json
 import re
@@ -10,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from triax.models.deberta import MODEL_TYPE, DebertaConfig
+from triax.models.deberta_params import load_deberta
 from triax.models.encoder import EncoderConfig, TransformerEncoder
-from triax.models.torch_bin import load_torch_bin
+from triax.models.hf_tensors import BERT_LAYER, fill, layer_name, read_tensors
 
 _PREFIX = re.compile(r"^(bert|roberta|mpnet)\.")
 # Heads of pretraining, and a buffer that old versions stored.
@@ -24,55 +29,20 @@ _TABLES = {
     "norm.scale": "embeddings.LayerNorm.weight",
     "norm.bias": "embeddings.LayerNorm.bias",
 }
-_BERT_LAYER = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attention_output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "inner": "intermediate.dense",
-    "output": "output.dense",
-    "output_norm": "output.LayerNorm",
-}
-_MPNET_LAYER = _BERT_LAYER | {
+_MPNET_LAYER = BERT_LAYER | {
     "query": "attention.attn.q",
     "key": "attention.attn.k",
     "value": "attention.attn.v",
     "attention_output": "attention.attn.o",
     "attention_norm": "attention.LayerNorm",
 }
-_LEAF = {"kernel": "weight", "scale": "weight", "bias": "bias"}
 
 
 def hf_name(path: str, model_type: str) -> str:
     """The Hugging Face name of one of our weights, e.g. `layers.3.query.kernel`."""
     if path in _TABLES:
         return _TABLES[path]
-    _, layer, module, leaf = path.split(".")
-    names = _MPNET_LAYER if model_type == "mpnet" else _BERT_LAYER
-    return f"encoder.layer.{layer}.{names[module]}.{_LEAF[leaf]}"
-
-
-def read_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """The tensors of model.safetensors (one file or several with an index) or pytorch_model.bin.
-
-    Raises:
-        FileNotFoundError: the folder has neither.
-    """
-    from safetensors.numpy import load_file
-
-    if (index := folder / "model.safetensors.index.json").is_file():
-        files = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-    else:
-        files = ["model.safetensors"]
-    if all((folder / name).is_file() for name in files):
-        return {name: value for file in files for name, value in load_file(folder / file).items()}
-    if (weights := folder / "pytorch_model.bin").is_file():
-        return load_torch_bin(weights)
-    found = sorted(path.name for path in folder.glob("*")) or "nothing"
-    raise FileNotFoundError(
-        f"{folder} has neither {', '.join(files)} nor pytorch_model.bin, only {found}"
-    )
+    return layer_name(path, _MPNET_LAYER if model_type == "mpnet" else BERT_LAYER)
 
 
 def assign(
@@ -88,30 +58,28 @@ def assign(
     Raises:
         ValueError: weights are missing, left over or of another shape; all are named.
     """
+    kind = encoder.config.model_type
     tensors = {_PREFIX.sub("", name): value for name, value in tensors.items()}
-    # Checkpoints converted from TensorFlow call the norms' weights so.
-    renamed = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-    for old, new in renamed.items():
-        tensors = {re.sub(re.escape(old) + "$", new, name): v for name, v in tensors.items()}
-    graph, state = nnx.split(encoder)
-    flat, missing, misshaped = {}, [], []
-    for path, variable in nnx.to_flat_state(state):
-        name = hf_name(".".join(map(str, path)), encoder.config.model_type)
-        if name not in tensors:
-            missing.append(name)
-            continue
-        value = np.asarray(tensors.pop(name), np.float32)
-        value = value.T if path[-1] == "kernel" else value
-        if value.shape != variable.shape:
-            misshaped.append(f"{name} {value.shape}, expected {variable.shape}")
-        flat[path] = variable.replace(jnp.asarray(value))
-    extra = sorted(name for name in tensors if not _IGNORED.match(name))
-    if missing or extra or misshaped:
-        raise ValueError(
-            f"{source} do not fit the {encoder.config.model_type} encoder of config.json: "
-            f"missing {missing}, left over {extra}, misshaped {misshaped}"
-        )
-    return nnx.merge(graph, nnx.from_flat_state(flat))
+    return fill(
+        encoder,
+        tensors,
+        lambda path: hf_name(path, kind),
+        _IGNORED,
+        source,
+        f"the {kind} encoder of config.json",
+    )
+
+
+def read_config(folder: Path | str) -> EncoderConfig:
+    """The shape of the encoder in a folder; a `DebertaConfig` for DeBERTa.
+
+    Raises:
+        FileNotFoundError: config.json is not there.
+        ValueError: the model is of another family, or uses an option that is not built here.
+    """
+    values = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+    kind = DebertaConfig if values.get("model_type") == MODEL_TYPE else EncoderConfig
+    return kind.from_hf(values)
 
 
 def load_encoder(
@@ -128,7 +96,9 @@ def load_encoder(
         ValueError: the model is of another family, or the weights do not fit it.
     """
     folder = Path(folder)
-    config = EncoderConfig.from_hf(json.loads((folder / "config.json").read_text("utf-8")))
+    config = read_config(folder)
+    if isinstance(config, DebertaConfig):
+        return load_deberta(folder, dtype)
     encoder = nnx.eval_shape(
         lambda: TransformerEncoder(config, jnp.dtype(dtype), rngs=nnx.Rngs(jax.random.key(0)))
     )

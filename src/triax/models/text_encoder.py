@@ -22,7 +22,7 @@ from triax.models import weights
 from triax.models.buckets import bucket_lengths, pad_batch, plan_batches
 from triax.models.compile_cache import use_compile_cache
 from triax.models.encoder import EncoderConfig, Pooling, pool, unit_rows
-from triax.models.encoder_params import load_encoder
+from triax.models.encoder_params import load_encoder, read_config
 from triax.models.tokenizer import Tokenizer, load_tokenizer
 from triax.records.verbs import TextRole
 
@@ -119,7 +119,7 @@ class TextEncoder:
 
     @cached_property
     def _config(self) -> EncoderConfig:
-        return EncoderConfig.from_hf(json.loads((self.folder / "config.json").read_text("utf-8")))
+        return read_config(self.folder)
 
     @property
     def dimension(self) -> int:

@@ -66,9 +66,15 @@ class Tokenizer:
         return [encoding.ids for encoding in encoded]
 
     def encode_offsets(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """Ids without special tokens, and for each the characters [start, end) that it covers."""
+        """Ids without special tokens, and for each the characters [start, end) that it covers.
+
+        The space before a word is not counted to its first token, though SentencePiece has it in.
+        """
         batch = self._backend.encode_batch(list(texts), add_special_tokens=False)
-        return [(one.ids, one.offsets) for one in batch]
+        return [
+            (one.ids, [_without_space(text, *ends) for ends in one.offsets])
+            for text, one in zip(texts, batch)
+        ]
 
     def decode(self, ids: Iterable[int], skip_special: bool = True) -> str:
         """Text of ids; bytes that are no UTF-8 become U+FFFD."""
@@ -208,7 +214,10 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         from transformers import AutoTokenizer
 
         slow = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        return _from_folder(folder, Backend.from_str(slow.backend_tokenizer.to_str()))
+        backend = Backend.from_str(slow.backend_tokenizer.to_str())
+        if (folder / "spm.model").is_file():
+            _normalise_as_trained(backend, folder)
+        return _from_folder(folder, backend)
     raise FileNotFoundError(
         f"{folder} holds no tokenizer.json, no vocabulary and {len(files)} .gguf files; a model "
         "folder has a tokenizer.json or exactly one .gguf"
@@ -233,6 +242,27 @@ def _from_folder(folder: Path, backend: Backend) -> Tokenizer:
     if (folder / "chat_template.jinja").is_file():
         template = (folder / "chat_template.jinja").read_text("utf-8")
     return Tokenizer(backend, SpecialTokens(**texts, eos_ids=tuple(sorted(set(ends)))), template)
+
+
+def _normalise_as_trained(backend: Backend, folder: Path) -> None:
+    """Gives a DeBERTa tokenizer the normaliser that its spm.model carries.
+
+    The conversion of transformers 5 puts NFC in its place, so that e.g. full-width letters become
+    unknown tokens.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto.FromString((folder / "spm.model").read_bytes())
+    lowers = _json(folder / "tokenizer_config.json").get("do_lower_case", False)
+    steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if lowers else []
+    if charsmap := model.normalizer_spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(charsmap))
+    if model.normalizer_spec.remove_extra_whitespaces:
+        steps += [
+            normalizers.Replace(Regex(r"\A +| +\z"), ""),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    backend.normalizer = normalizers.Sequence(steps)
 
 
 def _from_gguf(path: Path) -> Tokenizer:
@@ -299,6 +329,12 @@ def build_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
         eos_ids=tuple(sorted(ends)),
     )
     return Tokenizer(backend, special, vocabulary.chat_template)
+
+
+def _without_space(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    return start, end
 
 
 def _refuse(message: str) -> None:
