@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from triax.routing.labels import GoldRanks, label, label_mix, part_of, ranks_of
@@ -42,8 +43,8 @@ def test_a_question_without_gold_documents_has_no_label():
 
 
 def test_ties_share_their_mean_rank():
-    assert ranks_of([1.0, 1.0, 1.0], [0]).ranks == (2.0,)
-    assert ranks_of([3.0, 1.0, 2.0, 2.0], [0, 1]).ranks == (1.0, 4.0)
+    assert ranks_of(np.array([1.0, 1.0, 1.0]), [0]).ranks == (2.0,)
+    assert ranks_of(np.array([3.0, 1.0, 2.0, 2.0]), [0, 1]).ranks == (1.0, 4.0)
 
 
 def test_parts_are_8_1_1_and_a_matter_of_words():

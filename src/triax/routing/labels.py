@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float
+
 from triax.records.routes import RouterExample
 
 Part = Literal["train", "validation", "test"]
@@ -69,19 +72,18 @@ def label(
     )
 
 
-def ranks_of(scores: Sequence[float | int], gold: Sequence[int]) -> GoldRanks:
+def ranks_of(scores: Float[np.ndarray, " documents"], gold: Sequence[int]) -> GoldRanks:
     """Ranks of the documents at positions `gold` among all scores, the highest first.
 
-    >>> ranks_of([0.2, 0.9, 0.5, 0.5], [2, 0]).ranks
+    >>> ranks_of(np.array([0.2, 0.9, 0.5, 0.5]), [2, 0]).ranks
     (2.5, 4.0)
     """
     found = []
     for place in gold:
-        mine = scores[place]
-        above = sum(score > mine for score in scores)
-        tied = sum(score == mine for score in scores)
+        above = int((scores > scores[place]).sum())
+        tied = int((scores == scores[place]).sum())
         found.append(above + (tied + 1) / 2)
-    return GoldRanks(tuple(float(rank) for rank in found))
+    return GoldRanks(tuple(found))
 
 
 def part_of(question: str) -> Part:

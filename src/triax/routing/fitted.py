@@ -1,0 +1,104 @@
+"""Controls that are fitted to the labels: word counts, and TF-IDF with logistic regression.
+
+On the usual labels of hop count, a threshold on the number of words does as well as a fine-tuned
+encoder; a learnt router is worth its weights only above these.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from triax.records.routes import RouterExample
+from triax.routing.rules import CountRouter
+from triax.scoring.routing import score_routes
+from triax.scoring.thresholds import Objective, best_threshold, sweep_thresholds
+
+
+def fit_count(
+    count: Callable[[str], int],
+    examples: Sequence[RouterExample],
+    select: Objective = "objective",
+    name: str = "count",
+) -> CountRouter:
+    """The router "graph from so many on" whose least count does best on these examples.
+
+    Of equally good ones the highest count, which sends fewest to the graph.
+
+    Raises:
+        ValueError: there are no examples.
+    """
+    counts = [count(one.question) for one in examples]
+    needs = [one.needs_graph for one in examples]
+    if not counts:
+        raise ValueError("no examples to fit a count to")
+
+    def worth(least: int) -> tuple[float, int]:
+        scores = score_routes([found >= least for found in counts], needs)
+        return getattr(scores, select), least
+
+    return CountRouter(count, max(range(max(counts) + 2), key=worth), name)
+
+
+@dataclass
+class TfidfReader:
+    """Logistic regressions on TF-IDF of words and pairs of words, one for each side.
+
+    Needs scikit-learn (`pip install 'triax[controls]'`). Classes are weighted by their counts, as
+    the trained router's sampler does.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=lambda: {"threshold": 0.0})
+    _parts: Any = field(default=None, repr=False)
+
+    def fit(
+        self,
+        train: Sequence[RouterExample],
+        validation: Sequence[RouterExample],
+        select: Objective = "objective",
+        seed: int = 0,
+    ) -> "TfidfReader":
+        """Learns from `train` and chooses the threshold on `validation`.
+
+        Raises:
+            ModuleNotFoundError: scikit-learn is not installed; the message says how.
+        """
+        try:
+            from sklearn.feature_extraction.text import TfidfVectorizer
+            from sklearn.linear_model import LogisticRegression
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "the TF-IDF control needs scikit-learn; install it with pip install "
+                "'triax[controls]'"
+            ) from error
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+        rows = words.fit_transform([one.question for one in train])
+        sides = []
+        for side in ("vanilla", "graph"):
+            targets = [getattr(one, side) for one in train]
+            if len(set(targets)) == 1:  # a side that is always good, or never
+                sides.append(float(targets[0]))
+                continue
+            model = LogisticRegression(class_weight="balanced", max_iter=1000, random_state=seed)
+            sides.append(model.fit(rows, targets))
+        self._parts = (words, sides)
+        p = self.read([one.question for one in validation])
+        found = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in validation])
+        self.config = {"threshold": best_threshold(found, select).threshold}
+        return self
+
+    def read(self, questions: Sequence[str]) -> Float[np.ndarray, "questions 2"]:
+        """Probabilities that vanilla retrieval, and that the graph, suffices."""
+        if self._parts is None:
+            raise RuntimeError("the TF-IDF control is not fitted; call fit first")
+        words, sides = self._parts
+        rows = words.transform(list(questions))
+        columns = [
+            np.full(len(questions), side)
+            if isinstance(side, float)
+            else side.predict_proba(rows)[:, 1]
+            for side in sides
+        ]
+        return np.stack(columns, axis=1)
