@@ -2,14 +2,12 @@
 
 import gzip
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from running import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "llm"), str(ROOT / "bench")]
 
 from fake_server import FakeServer  # noqa: E402
@@ -37,19 +35,6 @@ def home(tmp_path_factory):
     return {key: str(folder / name) for key, name in places.items()} | {"HOME": str(folder)}
 
 
-def run(home, program, *overrides, check=True):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "eval" / f"{program}.py"), *overrides],
-        env=os.environ | home,
-        cwd=home["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert not check or done.returncode == 0, done.stderr[-3000:]
-    return done
-
-
 def reads(body):
     """Knows what the passages say of two people, and makes something up for the others."""
     asked = body["messages"][-1]["content"]
@@ -65,15 +50,15 @@ def test_a_resolver_is_measured_and_compared(home):
     shared = ["part=resolve", "set=popqa", "num_passages=3", "llm=http", "llm.model=fake"]
     with FakeServer(reads) as server:
         shared.append(f"llm.base_url={server.base_url}")
-        done = run(home, "parts", *shared, "name=first")
+        done = run(home, "eval", "parts", *shared, "name=first")
         num_calls = len(server.received)
-        run(home, "parts", *shared, "name=first")
+        run(home, "eval", "parts", *shared, "name=first")
         assert num_calls == 8 and len(server.received) == num_calls
-        refused = run(home, "parts", *shared, "name=first", "limit=2", check=False)
+        refused = run(home, "eval", "parts", *shared, "name=first", "limit=2", check=False)
         assert refused.returncode != 0 and "another configuration" in refused.stderr
     with FakeServer(lambda body: "painter") as server:
         shared[-1] = f"llm.base_url={server.base_url}"
-        run(home, "parts", *shared, "name=second")
+        run(home, "eval", "parts", *shared, "name=second")
     metrics = json.loads(
         (Path(home["TRIAX_RUNS"]) / "parts" / "first" / "metrics.json").read_text()
     )
@@ -81,23 +66,23 @@ def test_a_resolver_is_measured_and_compared(home):
     assert metrics["resolve/em"] == 0.5 and metrics["count/not_here"] == 4
     assert (metrics["not_here/precision"], metrics["not_here/recall"]) == (1.0, 0.5)
     assert metrics["cost/calls"] == 1.0 and '"items": 8' in done.stdout
-    lines = run(home, "compare", "first=first", "second=second").stdout.splitlines()
+    lines = run(home, "eval", "compare", "first=first", "second=second").stdout.splitlines()
     found = {row["field"]: row for row in map(json.loads, lines)}
     assert found["em"]["items"] == 4 and found["right"]["items"] == 8
     # Right: 2 + 2 of 8 against 1 of 8.
     assert found["em"]["difference"] == 0.25 and found["right"]["difference"] == 0.375
-    missing = run(home, "compare", "first=first", "second=third", check=False)
+    missing = run(home, "eval", "compare", "first=first", "second=third", check=False)
     assert missing.returncode != 0 and "'first', 'second'" in missing.stderr
 
 
 def test_a_decomposer_is_measured(home):
     options = ["part=decompose", "set=popqa", "llm=http", "llm.model=fake", "limit=2"]
     with FakeServer(reads) as server:
-        run(home, "parts", *options, f"llm.base_url={server.base_url}")
+        run(home, "eval", "parts", *options, f"llm.base_url={server.base_url}")
     folder = Path(home["TRIAX_RUNS"]) / "parts" / "decompose-popqa-few_shot-fake-n2"
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["decompose/parsed"] == 1.0 and metrics["decompose/equal"] == 0.0
-    run(home, "parts", "part=decompose", "set=popqa", "decomposer=gold")
+    run(home, "eval", "parts", "part=decompose", "set=popqa", "decomposer=gold")
     folder = Path(home["TRIAX_RUNS"]) / "parts" / "decompose-popqa-gold"
     assert json.loads((folder / "metrics.json").read_text())["decompose/equal"] == 1.0
 

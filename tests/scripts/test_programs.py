@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from running import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "llm"))
 
-from fake_server import FakeServer  # noqa: E402
+from fake_server import FakeServer
 
 SHARED = ["extractor=sentences", "encoder=hashing", "corpus=demo", "corpus.split=dev"]
 SHARED += ["solver=small_prompted"]
@@ -34,45 +34,32 @@ def home(tmp_path_factory):
     return {key: str(folder / name) for key, name in places.items()} | {"HOME": str(folder)}
 
 
-def run(home, program, *overrides, check=True):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "eval" / f"{program}.py"), *overrides],
-        env=os.environ | home,
-        cwd=home["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert not check or done.returncode == 0, done.stderr[-3000:]
-    return done
-
-
 def llm(server):
     return ["llm=http", "llm.model=fake", f"llm.base_url={server.base_url}"]
 
 
 def test_from_text_to_a_table(home):
     with FakeServer(reply) as server:
-        done = run(home, "answer", "name=early", *SHARED, *llm(server), check=False)
+        done = run(home, "eval", "answer", "name=early", *SHARED, *llm(server), check=False)
         assert done.returncode != 0
         assert "run `python eval/index.py`" in done.stderr
-        extracted = json.loads(run(home, "extract", *SHARED, *llm(server)).stdout)
+        extracted = json.loads(run(home, "eval", "extract", *SHARED, *llm(server)).stdout)
         assert extracted["num_chunks"] == 130 and extracted["failed"] == 0
-        indexed = json.loads(run(home, "index", *SHARED, *llm(server)).stdout)
+        indexed = json.loads(run(home, "eval", "index", *SHARED, *llm(server)).stdout)
         assert indexed["chunks"] == 130
         for pipeline in ("t2rag", "bm25"):
             options = [f"name={pipeline}", f"pipeline={pipeline}", *SHARED, *llm(server)]
-            answered = json.loads(run(home, "answer", *options).stdout)
+            answered = json.loads(run(home, "eval", "answer", *options).stdout)
             assert (answered["questions"], answered["failed"]) == (20, 0)
-            run(home, "score", *options)
+            run(home, "eval", "score", *options)
         num_calls = len(server.received)
-        run(home, "answer", "name=t2rag", "pipeline=t2rag", *SHARED, *llm(server))
+        run(home, "eval", "answer", "name=t2rag", "pipeline=t2rag", *SHARED, *llm(server))
         assert len(server.received) == num_calls  # all is answered: nothing is asked again
         refused = run(
             home, "answer", "name=t2rag", "pipeline=bm25", *SHARED, *llm(server), check=False
         )
         assert refused.returncode != 0 and "another configuration" in refused.stderr
-    table = run(home, "report", "names=[t2rag,bm25]", "baseline=bm25").stdout
+    table = run(home, "eval", "report", "names=[t2rag,bm25]", "baseline=bm25").stdout
     assert "| t2rag" in table and "F1 t2rag - bm25" in table
     folder = Path(home["TRIAX_RUNS"]) / "answer" / "t2rag"
     traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text().splitlines()]
@@ -82,8 +69,8 @@ def test_from_text_to_a_table(home):
 
 def test_r04_a_killed_run_asks_nothing_twice(home):
     with FakeServer(reply) as probe:
-        run(home, "extract", *SHARED, *llm(probe))
-        run(home, "index", *SHARED, *llm(probe))
+        run(home, "eval", "extract", *SHARED, *llm(probe))
+        run(home, "eval", "index", *SHARED, *llm(probe))
     with FakeServer(lambda body: reply(body) + " again", latency_s=0.3) as server:
         options = ["name=killed", "pipeline=closed_book", "batch_size=2", "llm.max_concurrent=2"]
         command = [
@@ -104,7 +91,7 @@ def test_r04_a_killed_run_asks_nothing_twice(home):
         process.wait()
         finished = len(log.read_text().splitlines())
         assert 0 < finished < 20
-        run(home, "answer", *options, *SHARED, *llm(server))
+        run(home, "eval", "answer", *options, *SHARED, *llm(server))
         asked = [body["messages"][-1]["content"] for body in server.bodies]
         # At most the calls that were under way when it died went out twice.
         assert len(asked) - len(set(asked)) <= 2

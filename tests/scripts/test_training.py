@@ -3,17 +3,14 @@
 import base64
 import gzip
 import json
-import os
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from running import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[2]
 TOY = ["~task", "+task={_target_: toy.ToyTask, rows: 16}"]
 QUICK = ["schedule.steps=6", "schedule.eval_every=3", "schedule.checkpoint_every=2"]
 
@@ -29,21 +26,8 @@ def home(tmp_path_factory):
     }
 
 
-def run(home, program, *overrides, check=True):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "train" / f"{program}.py"), *overrides],
-        env=os.environ | home,
-        cwd=home["HOME"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert not check or done.returncode == 0, done.stderr[-3000:]
-    return done
-
-
 def test_a_training_makes_weights_a_card_and_rows(home):
-    done = run(home, "solver", "name=first", *TOY, *QUICK, "schedule.log_every=3")
+    done = run(home, "train", "solver", "name=first", *TOY, *QUICK, "schedule.log_every=3")
     told = json.loads(done.stdout)
     folder = Path(home["TRIAX_RUNS"]) / "train" / "solver" / "first"
     assert told["weights"] == str(folder / "weights")
@@ -62,19 +46,19 @@ def test_a_training_makes_weights_a_card_and_rows(home):
     assert "python train/solver.py name=first" in card.text
     assert "| toy | 16 | CC0-1.0 |" in card.text
     # The same call again trains nothing, and what another kept checkpoint changes is allowed.
-    again = run(home, "solver", "name=first", *TOY, *QUICK, "schedule.log_every=1")
+    again = run(home, "train", "solver", "name=first", *TOY, *QUICK, "schedule.log_every=1")
     assert json.loads(again.stdout)["best_step"] == told["best_step"]
     assert "resumed after step 6" in again.stderr
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
     # A run of another configuration is refused, and says in what it differs.
-    refused = run(home, "solver", "name=first", *TOY, *QUICK, "seed=1", check=False)
+    refused = run(home, "train", "solver", "name=first", *TOY, *QUICK, "seed=1", check=False)
     assert refused.returncode == 1
     assert "error: " in refused.stderr and "(seed: 0 -> 1)" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
 def test_the_extractor_has_a_program_of_its_own(home):
-    done = run(home, "extractor", "+experiment=debug_training", "name=x", *TOY)
+    done = run(home, "train", "extractor", "+experiment=debug_training", "name=x", *TOY)
     told = json.loads(done.stdout)
     assert told["weights"] == str(
         Path(home["TRIAX_RUNS"]) / "train" / "extractor" / "x" / "weights"
@@ -84,7 +68,7 @@ def test_the_extractor_has_a_program_of_its_own(home):
 
 def test_a_loss_that_is_no_number_is_an_error_in_one_line(home):
     toy = ["~task", "+task={_target_: toy.ToyTask, nan_from: 1}"]
-    done = run(home, "solver", "name=7", *toy, *QUICK, check=False)
+    done = run(home, "train", "solver", "name=7", *toy, *QUICK, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: loss is nan at step 2; lower the")
 
@@ -170,7 +154,7 @@ def test_weights_are_pushed_with_their_card_and_nothing_else(home, tmp_path):
 def test_weights_without_a_card_are_not_pushed(home, tmp_path):
     (tmp_path / "adapter.safetensors").write_text("x")
     (tmp_path / "config.json").write_text("{}")
-    done = run(home, "push", f"weights={tmp_path}", "repository=me/solver", check=False)
+    done = run(home, "train", "push", f"weights={tmp_path}", "repository=me/solver", check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(f"error: {tmp_path}/README.md is missing")
 
@@ -192,15 +176,15 @@ def test_full_data_sets_are_written_where_lessons_look(home, tmp_path):
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (source / f"{split}.jsonl").write_text(text, "utf-8")
     where = ["sets=[squad]", f"data={tmp_path / 'full'}", f"repository={source}"]
-    told = json.loads(run(home, "download", *where).stdout)
+    told = json.loads(run(home, "train", "download", *where).stdout)
     assert told["rows"] == {"train": 3, "dev": 3}
     files = sorted((tmp_path / "full" / "squad").iterdir())
     assert [one.name for one in files] == ["dev.jsonl.gz", "train.jsonl.gz"]
     with gzip.open(files[1], "rt", encoding="utf-8") as stream:
         first = json.loads(stream.readline())
     assert (first["answer"], first["paragraphs"][0]["title"]) == ("Skien", "Henrik Ibsen")
-    assert json.loads(run(home, "download", *where).stdout)["already"] is True
-    bad = run(home, "download", "sets=[squid]", check=False)
+    assert json.loads(run(home, "train", "download", *where).stdout)["already"] is True
+    bad = run(home, "train", "download", "sets=[squid]", check=False)
     assert bad.returncode and "expected some of" in bad.stderr
-    gone = run(home, "download", *where[:1], "data=x", "repository=/no/such", check=False)
+    gone = run(home, "train", "download", *where[:1], "data=x", "repository=/no/such", check=False)
     assert gone.returncode and "name a copy of it" in gone.stderr
