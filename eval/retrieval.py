@@ -85,14 +85,20 @@ def _retriever(cfg: DictConfig, name: str, chunks, index) -> Retriever:
 
     if name == "bm25":
         return BM25Retriever(chunks)
+    if name in ("graph_bm25", "graph_tfidf"):
+        words = {"scorer": name.removeprefix("graph_"), "synonym_threshold": None}
+        return instantiate(cfg.graph, **words)(index=index, encoder=None)
     encoder = instantiate(cfg.encoder)
+    if name in ("graph", "hipporag1"):
+        return instantiate(cfg[name])(index=index, encoder=encoder)
     if name == "dense":
         return DenseRetriever(index, encoder)
     if name == "triplets":
         return AdaptiveRetriever(index, encoder, instantiate(cfg.index))
     scorers = {"triplets_bm25": "bm25", "triplets_tfidf": "tfidf"}
     if name not in scorers:
-        known = ["bm25", "dense", "triplets", *scorers]
+        graphs = ["graph", "graph_bm25", "graph_tfidf", "hipporag1"]
+        known = ["bm25", "dense", "triplets", *scorers, *graphs]
         raise ValueError(f"systems has {name!r}; expected some of {known}")
     return LexicalTripletRetriever(index.tables, scorer=scorers[name])
 

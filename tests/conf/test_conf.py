@@ -27,6 +27,7 @@ ADDED = {
     "resolver": {"completer": None},
     "synthesizer": {"completer": None},
     "reader": {"completer": None},
+    "router": {"completer": None},
     "extractor": {"completer": None},
     "retriever": {"index": None, "encoder": None},
     "pipeline": {"parts": None},
@@ -98,7 +99,8 @@ def test_what_a_part_names_takes_what_it_gives(path):
         if node.get("_partial_"):
             # A part that is still a constructor gets the rest where it is used.
             assert group in ADDED, place
-            given = ADDED[group] | given
+            # One inside another gets what its own kind does.
+            given = ADDED.get(place.rpartition(".")[2], ADDED[group]) | given
         try:
             inspect.signature(target).bind(**given)
         except TypeError as error:

@@ -126,3 +126,20 @@ def test_dense_needs_an_index_of_chunks(tmp_path):
     )
     trace = ask(assembly.dense(given, reader=PromptedReader, num_chunks=1))
     assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("dense", ("a",), "Hitchcock")
+
+
+def test_graph_gives_the_retriever_the_index(tmp_path):
+    from triax.extraction.verbalize import propositions
+    from triax.indexing.updates import build_index
+    from triax.retrieval.graph import open_graph_retriever
+
+    encoder = HashingEncoder(64)
+    index = build_index(CHUNKS, propositions(FACTS), encoder, tmp_path / "index", extractor="toy")
+    given = assembly.Parts(
+        ScriptedCompleter(["Hitchcock"]), encoder, CHUNKS, lambda: index, lambda: FACTS
+    )
+    pipeline = assembly.graph(
+        given, retriever=open_graph_retriever, reader=PromptedReader, num_chunks=1
+    )
+    trace = ask(pipeline)
+    assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("hipporag2", ("a",), "Hitchcock")

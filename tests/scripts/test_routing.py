@@ -31,9 +31,7 @@ def test_from_an_index_to_a_routed_answer(home, make_base):
     runs, artifacts = Path(home["TRIAX_RUNS"]), Path(home["TRIAX_ARTIFACTS"])
     ranks = [json.loads(line) for line in (runs / "ranks/test/dense.jsonl").open()]
     assert all(1 <= rank <= 130 for row in ranks for rank in row["ranks"])
-    done = run(
-        home, "train", "label_router", "name=demo", f"ranks=[{runs}/ranks/test]", "cut=null"
-    )
+    done = run(home, "train", "label_router", "name=demo", f"ranks=[{runs}/ranks/test]", "cut=null")
     examples = told(done)["examples"]
     assert sum(examples.values()) == len(ranks)  # without a cut nothing is left out
     assert "graph only" in done.stdout and "names" in done.stdout

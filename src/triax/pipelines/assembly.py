@@ -6,9 +6,10 @@ index, the encoder. So a YAML file says what a method is, and a program what it 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
+from triax.pipelines.hybrid import Hybrid
 from triax.pipelines.original import OriginalT2RAG
 from triax.pipelines.t2rag import T2RAG
 from triax.pipelines.vanilla import Vanilla
@@ -17,7 +18,8 @@ from triax.reasoning.resolve import Resolver
 from triax.reasoning.synthesize import Reader, Synthesizer
 from triax.records.documents import Chunk
 from triax.records.triplets import Extraction
-from triax.records.verbs import Completer, Encoder, Retriever
+from triax.records.verbs import Completer, Encoder, Pipeline, Retriever, Router
+from triax.routing.rewriter import ChainRewriter
 
 if TYPE_CHECKING:
     from triax.indexing.store import TripletIndex
@@ -62,6 +64,42 @@ def dense(parts: Parts, *, reader: Callable[..., Reader], num_chunks: int = 5) -
 
     retriever = DenseRetriever(parts.index, parts.encoder)
     return Vanilla(reader(completer=parts.completer), retriever, num_chunks, "dense")
+
+
+def graph(
+    parts: Parts,
+    *,
+    retriever: Callable[..., Retriever],
+    reader: Callable[..., Reader],
+    num_chunks: int = 5,
+    name: str = "hipporag2",
+) -> Vanilla:
+    """The best chunks by a walk over the graph of triplets, then one reading call."""
+    found = retriever(index=parts.index, encoder=parts.encoder)
+    return Vanilla(reader(completer=parts.completer), found, num_chunks, name)
+
+
+def hybrid(
+    parts: Parts,
+    *,
+    router: Callable[..., Router] | Router,
+    vanilla: Callable[[Parts], Pipeline],
+    graph: Callable[[Parts], Pipeline],
+    rewriter: Callable[..., Decomposer] | None = None,
+    rewrite_threshold: float = 0.6,
+) -> Hybrid:
+    """A router before two pipelines; see `triax.pipelines.hybrid.Hybrid` for the arguments.
+
+    A router that asks a model, and the rewriter's decomposer, come without their completer.
+    """
+    asking = isinstance(router, partial)
+    return Hybrid(
+        router(completer=parts.completer) if asking else router,
+        vanilla(parts),
+        graph(parts),
+        ChainRewriter(rewriter(completer=parts.completer)) if rewriter else None,
+        rewrite_threshold,
+    )
 
 
 def t2rag(

@@ -20,8 +20,8 @@ class Question:
     """A question. Every tuple is empty where the data set does not say.
 
     `answers` holds the gold answer first, then its aliases. `gold_document_ids` are the documents
-    that are needed to answer; `unmatched_gold` names gold documents that the corpus lacks (R19). `search`
-    is what a retriever is asked instead of the text, where a rewriter has put one.
+    that are needed to answer; `unmatched_gold` names gold documents that the corpus lacks (R19).
+    `search` is what a retriever is asked instead of the text, where a rewriter has put one.
     """
 
     id: str

@@ -4,10 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
-from triax.models.tokenizer import load_tokenizer
-from triax.models.trained_router import RouteScorer, TrainedRouteReader, question_tokens
+from triax.models.trained_router import TrainedRouteReader
 from triax.records.files import write_jsonl
 from triax.records.routes import RouterExample
 from triax.training.loop import Schedule, fit
@@ -119,20 +117,3 @@ def test_missing_and_useless_labels(labels, base, tmp_path):
     write_jsonl(labels / "train.jsonl", [one.to_json() for one in rows])
     with pytest.raises(ValueError, match="nothing to learn"):
         task(labels, base).batch(0, 0)
-
-
-def test_a_long_question_loses_its_middle(base):
-    tokenizer = load_tokenizer(base)
-    (ids,) = question_tokens(tokenizer, ["who is the mother of ann ?"], 6)
-    shown = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
-    assert [shown[n] for n in ids] == ["[CLS]", "who", "is", "ann", "?", "[SEP]"]
-
-
-def test_scores_do_not_depend_on_the_batch(labels, base):
-    one = task(labels, base)
-    graph, state = nnx.split(one.build(0))
-    scorer = RouteScorer(graph, load_tokenizer(base), 16, batch_tokens=64)
-    questions = ["who is ann ?", "who is the mother of the mother of bob ?", "who ?"] * 3
-    together = scorer(state, questions)
-    alone = np.concatenate([scorer(state, [text]) for text in questions])
-    assert np.abs(together - alone).max() < 1e-5
