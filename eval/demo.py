@@ -1,7 +1,7 @@
 """The whole method on the shipped corpus, with models in process.   python eval/demo.py
 
 Extracts, indexes, answers and scores, then prints a table and the trace of the first question that
-took a round.
+took a round, trains a small router and shows which questions it sends to the graph.
 Every step is kept: a second call takes up where the first one ended.
 """
 
@@ -12,6 +12,7 @@ from functools import partial
 
 import hydra
 import wiring
+from demo_routing import show_routing
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
@@ -63,6 +64,7 @@ def main(cfg: DictConfig) -> None:
     shown = next((trace for trace in traces if trace["rounds"]), traces[0])
     out.rule(f"the first question that {cfg.systems[-1]} searched for" if shown["rounds"] else "")
     out.print(trace_tree(shown))
+    show_routing(cfg, corpus, index, encoder, out)
     out.print(f"Traces and scores: {folder.parent}. Done in {time.monotonic() - started:.0f} s.")
 
 

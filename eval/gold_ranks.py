@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import hydra
-import numpy as np
 import wiring
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -19,10 +18,8 @@ from omegaconf import DictConfig
 from triax.indexing.store import load_index
 from triax.records.files import write_json, write_jsonl
 from triax.retrieval.graph import table_scores
-from triax.routing.labels import ranks_of
+from triax.routing.gold_ranks import rank_gold
 from triax.tracking.progress import track
-
-TILE = 256
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="gold_ranks")
@@ -30,38 +27,27 @@ def main(cfg: DictConfig) -> None:
     corpus, _ = wiring.open_corpus(cfg)
     encoder = instantiate(cfg.encoder)
     index = load_index(wiring.require(wiring.index_folder(cfg, corpus), "index"), encoder)
-    documents = [document.id for document in corpus.documents]
-    place_of = {one: place for place, one in enumerate(documents)}
-    row_places = np.array([place_of[chunk.document_id] for chunk in index.tables.all_chunks()])
+    chunk_documents = [chunk.document_id for chunk in index.tables.all_chunks()]
     questions = [
         one for one in corpus.questions if one.gold_document_ids and not one.unmatched_gold
     ]
     folder = Path(cfg.paths.runs).expanduser() / "ranks" / cfg.name
     told = {"questions": len(questions), "left_out": len(corpus.questions) - len(questions)}
     for system in cfg.systems:
+        started = time.monotonic()
         score = _scores(cfg, system, index, encoder)
-        rows, started = [], time.monotonic()
         with track(f"{cfg.name}, {system}", len(questions)) as progress:
-            for start in range(0, len(questions), TILE):
-                part = questions[start : start + TILE]
-                for question, chunk_scores in zip(part, score([[one.text] for one in part])):
-                    # A document is as good as its best chunk.
-                    best = np.full(len(documents), -np.inf, np.float64)
-                    np.maximum.at(best, row_places, chunk_scores.astype(np.float64))
-                    gold = [place_of[one] for one in question.gold_document_ids]
-                    rows.append(
-                        {
-                            "id": question.id,
-                            "question": question.text,
-                            "kind": question.kind,
-                            "ranks": list(ranks_of(best, gold).ranks),
-                        }
-                    )
-                progress(start + len(part))
-        write_jsonl(folder / f"{system}.jsonl", rows)
-        seconds = time.monotonic() - started
-        top = np.mean([np.mean([rank <= 5 for rank in row["ranks"]]) for row in rows])
-        told[system] = {"seconds": round(seconds, 1), "recall@5": round(float(top), 4)}
+            found = rank_gold(score, chunk_documents, questions, progress=progress)
+        write_jsonl(
+            folder / f"{system}.jsonl",
+            (
+                {"id": one.id, "question": one.text, "kind": one.kind, "ranks": list(gold.ranks)}
+                for one, gold in zip(questions, found, strict=True)
+            ),
+        )
+        top = [sum(rank <= 5 for rank in gold.ranks) / len(gold.ranks) for gold in found]
+        seconds = round(time.monotonic() - started, 1)
+        told[system] = {"seconds": seconds, "recall@5": round(sum(top) / max(1, len(top)), 4)}
     config = wiring.plain(cfg)
     write_json(folder / "config.json", config | {"corpus_fingerprint": corpus.fingerprint})
     print(json.dumps({"folder": str(folder), **told}))
