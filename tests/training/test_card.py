@@ -151,6 +151,11 @@ def test_data_sets_are_read_from_what_a_task_tells(description):
     ]
 
 
+@pytest.mark.parametrize("word", ["lessons", "passages", "examples"])
+def test_a_task_may_call_its_lessons_otherwise(word):
+    assert data_of({"datasets": {"carb": {word: 753.0, "triplets": 9.0}}})[0].count == 753
+
+
 def test_lessons_of_several_parts_are_told_apart():
     found = data_of({"lessons": {"decompose/musique": 5, "answer/musique": 6, "x/odd": 1}})
     assert found == [

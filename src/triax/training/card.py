@@ -152,7 +152,8 @@ def data_of(description: Mapping[str, Any]) -> list[DataSet]:
     """The data sets in what `Task.describe` gave.
 
     It may hold `datasets` {name: {"lessons": count, ...}}, `lessons` {"part/name": count}, or
-    `data` [{"name": ..., "lessons": count, "licence": ...}, ...].
+    `data` [{"name": ..., "lessons": count, "licence": ...}, ...]. A task may call its lessons
+    passages or examples.
     """
     if rows := description.get("data"):
         return [
@@ -169,7 +170,9 @@ def data_of(description: Mapping[str, Any]) -> list[DataSet]:
 
 
 def _count(facts: Mapping[str, Any]) -> int | None:
-    return next((facts[key] for key in ("lessons", "rows", "count") if key in facts), None)
+    names = ("lessons", "passages", "examples", "rows", "count")
+    count = next((facts[key] for key in names if key in facts), None)
+    return None if count is None else int(count)
 
 
 def _licence(name: str) -> str:
