@@ -22,7 +22,7 @@ def test_it_takes_the_best_of_what_is_allowed():
     ids, mask, copyable, _ = (jnp.asarray(one) for one in arrays)
     score = nnx.jit(lambda model, given: model(model.read(ids, mask, copyable), given))
     rules = WritingRules(VOCABULARY.kinds, VOCABULARY.placeholder_numbers, np)
-    state, outputs = rules.start(1), []
+    state, outputs = rules.start(1, 24), []
     given = np.zeros((1, 24), np.int32)
     for n in range(24):
         logits = np.asarray(score(model, jnp.asarray(given)))[:, n]

@@ -26,7 +26,7 @@ def numbers(text, source):
 
 def walk(source, outputs, limit=96):
     """Whether the rules allow each of the outputs in turn."""
-    state = RULES.start(1)
+    state = RULES.start(1, len(source.pieces))
     word = np.array([[not piece.startswith("##") for piece in source.pieces]])
     copyable = np.array([source.copyable])
     found = []
@@ -131,7 +131,9 @@ def test_good_lines_are_allowed(line):
         ("<none> @0 | born | ?1 <end>", 1),  # [CLS]
         ("<none> <max> @9 | born | ?1 <end>", 1),
         ("<none> @9 | born | ?1 <end> of", 7),  # after the end
-        ("<none> @9 | born born | ?1 <end>", 4),  # a word twice in a row
+        ("<none> @9 | born born | ?1 <end>", 4),  # a word twice
+        ("<none> @9 | born of born | ?1 <end>", 5),  # a word twice, not in a row
+        ("<none> @9 @10 @9 | born | ?1 <end>", 3),  # the same copy twice
     ],
 )
 def test_bad_lines_are_not(line, bad):
@@ -150,7 +152,7 @@ def test_whatever_is_chosen_parses_and_ends_in_time(limit):
     for row, source in enumerate(sources):
         word[row, : len(source.pieces)] = [not one.startswith("##") for one in source.pieces]
         copyable[row, : len(source.pieces)] = source.copyable
-    state, rows = RULES.start(len(sources)), []
+    state, rows = RULES.start(len(sources), width), []
     for n in range(limit):
         allowed = RULES.allowed(state, word, copyable, limit - n)
         assert allowed.any(axis=1).all()

@@ -111,7 +111,7 @@ def write_greedily(
     """
     rows = ids.shape[0]
     memory = model.read(ids, mask, copyable)
-    start = rules.start(rows)
+    start = rules.start(rows, ids.shape[1])
     outputs = jnp.full((rows, max_outputs), KIND_END, jnp.int32)
 
     def going(carry: tuple[Array, WritingState, Cache, Array]) -> Array:

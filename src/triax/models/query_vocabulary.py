@@ -254,12 +254,13 @@ def _split(numbers: Sequence[int], separator: int) -> list[list[int]]:
 
 
 class WritingState(NamedTuple):
-    """Where each row of a batch stands; all int32 [rows].
+    """Where each row of a batch stands; int32 [rows] but for `said`.
 
     `field` is -1 before the operator, 0, 1, 2 in a triplet, 3 after the end. `filled` is 0 for an
     empty field, 1 after a word or piece, 2 after a placeholder. `triplets` counts those begun,
     `used` is the highest placeholder; `fresh` is 1 if this triplet brought in a new one, `open` is
-    the number of the last one in it (0: none). `last` is the last output number.
+    the number of the last one in it (0: none). `last` is the last output number. `said` [rows,
+    outputs] are the words and copies that the field has already.
     """
 
     field: Any
@@ -269,6 +270,7 @@ class WritingState(NamedTuple):
     fresh: Any
     open: Any
     last: Any
+    said: Any
 
 
 @dataclass(frozen=True)
@@ -277,8 +279,9 @@ class WritingRules:
 
     Three fields that are not empty; subject and object are text or one placeholder, a predicate
     begins with a word and may hold placeholders; every triplet has a placeholder and brings in at
-    most one new one, the next in order; no word is written twice in a row; at most `MAX_TRIPLETS`;
-    the end comes in time.
+    most one new one, the next in order; no field has a word twice, so that a greedy decoder cannot
+    go round in circles on questions of an unseen kind; at most `MAX_TRIPLETS`; the end comes in
+    time.
 
     `kinds` and `placeholder_numbers` are those of the vocabulary, `xp` is numpy or jax.numpy: the
     same lines are traced by jit and tested on plain arrays.
@@ -288,10 +291,11 @@ class WritingRules:
     placeholder_numbers: Any
     xp: Any
 
-    def start(self, rows: int) -> WritingState:
-        """Nothing is written."""
+    def start(self, rows: int, places: int) -> WritingState:
+        """Nothing is written; questions have `places` pieces."""
         zero = self.xp.zeros((rows,), "int32")
-        return WritingState(zero - 1, zero, zero, zero, zero, zero, zero)
+        said = self.xp.zeros((rows, len(self.kinds) + places), bool)
+        return WritingState(zero - 1, zero, zero, zero, zero, zero, zero, said)
 
     def allowed(self, state: WritingState, starts_word: Any, copyable: Any, left: Any) -> Any:
         """Which outputs may come next, bool [rows, tokens + places].
@@ -303,7 +307,7 @@ class WritingRules:
             left: how many outputs there is still room for, this one included.
         """
         xp = self.xp
-        field, filled, _, used, fresh, open_, last = state
+        field, filled, _, used, fresh, open_, last, said = state
         size = len(self.kinds)
         in_field = (field >= 0) & (field <= 2)
         # A word needs room for itself and all that must follow it; see `_needed`.
@@ -337,10 +341,7 @@ class WritingRules:
         follows = (last - size)[:, None] + 1 == places
         copied = word[:, None] & copyable & (starts_word | follows)
         copied &= starts_word | (filled == 1)[:, None]
-        choices = xp.concatenate([allowed, copied], axis=1)
-        # No word twice in a row: on questions of an unseen kind a greedy decoder may never stop.
-        again = last[:, None] == xp.arange(choices.shape[1])
-        return choices & ~(again & (in_field & (filled == 1))[:, None])
+        return xp.concatenate([allowed, copied], axis=1) & ~said
 
     def _needed(self, field: Any, filled: Any) -> Any:
         """Outputs that must follow until the end: 1 at a full object, 6 at an empty subject."""
@@ -361,6 +362,11 @@ class WritingRules:
         filled = xp.where(begins | (kind == KIND_FIELD), 0, filled)
         fresh = xp.where(begins, 0, state.fresh | (number > state.used))
         open_ = xp.where(begins, 0, xp.where(number > 0, number, state.open))
+        # Pieces may come again ("dancers, singers"); a circle needs a word.
+        is_word = kind == KIND_WORD
+        here = xp.arange(state.said.shape[1]) == output[:, None]
+        ends_field = begins | (kind == KIND_FIELD) | (kind == KIND_END)
+        said = (state.said | (here & is_word[:, None])) & ~ends_field[:, None]
         return WritingState(
             field.astype("int32"),
             filled.astype("int32"),
@@ -369,4 +375,5 @@ class WritingRules:
             fresh.astype("int32"),
             open_.astype("int32"),
             output.astype("int32"),
+            said,
         )
