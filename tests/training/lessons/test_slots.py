@@ -101,8 +101,8 @@ def test_silver_asks_for_objects_and_has_strange_relations(tmp_path):
 
 
 def test_an_unknown_source_is_named(tmp_path):
-    with pytest.raises(ValueError, match="'squad'.*known"):
-        read_slots(tmp_path, "squad")
+    with pytest.raises(ValueError, match="'squid'.*known"):
+        read_slots(tmp_path, "squid")
 
 
 def test_slots_ask_for_the_object_or_what_is_left_open():
@@ -111,7 +111,7 @@ def test_slots_ask_for_the_object_or_what_is_left_open():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("source", sorted(SOURCES))
+@pytest.mark.parametrize("source", sorted(set(SOURCES) - {"squad"}))  # that one is on the hub
 def test_every_positive_lesson_holds_its_answer(source):
     if not DATA.is_dir():
         pytest.skip("no shared data")
@@ -122,3 +122,29 @@ def test_every_positive_lesson_holds_its_answer(source):
             assert all(holds(passage, lesson.answers) for passage in lesson.answered)
         if lesson.answers:
             assert not any(holds(passage, lesson.answers) for passage in lesson.wrong)
+
+
+def test_births_and_deaths_are_told_apart_by_their_place_in_the_brackets(tmp_path):
+    pages = {
+        "Ann Lee (poet)": "Ann Lee (Paris, 5 March 1934 – Rome, 11 October 2009) was a poet.",
+        "Bo Ray": "Bo Ray (born May 10, 1996) is a player.",
+        "Cy Fox": "Cy Fox (1934–2009) was a singer.",
+        "Di Orr": "Di Orr (1 May 1901 - 2 June 1950) was a pilot.",
+    }
+    rows = [{"title": title, "text": text} for title, text in pages.items()]
+    for name, kept in (("hotpotqa", rows), ("2wikimultihopqa", rows[3:])):
+        (tmp_path / name).mkdir()
+        with gzip.open(tmp_path / name / "corpus.jsonl.gz", "wt", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(row) + "\n" for row in kept)
+    found = {one.query: one for one in read_slots(tmp_path, "lifespans")}
+    # Years alone tell no date, and pages of a corpus that is reported on are left out.
+    assert set(found) == {
+        f"{name} | date of {what} | ?"
+        for name in ("Ann Lee", "Bo Ray")
+        for what in ("birth", "death")
+    }
+    assert found["Ann Lee | date of birth | ?"].answers == ("5 March 1934",)
+    assert found["Ann Lee | date of death | ?"].answers == ("11 October 2009",)
+    alive = found["Bo Ray | date of death | ?"]
+    assert alive.answers == alive.answered == () and alive.wrong[0].title == "Bo Ray"
+    assert read_slots(tmp_path, "lifespans", "dev") == []

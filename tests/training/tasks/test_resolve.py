@@ -160,3 +160,16 @@ def test_it_learns_saves_and_reads(task, tmp_path):
     for one in found:
         assert passages[one.passage][one.start : one.end] == one.text
         assert 0 <= one.p_right <= 1
+
+
+def test_a_run_starts_from_the_weights_of_another(task, base, data, tmp_path):
+    first = task.build(5)
+    task.save(first, tmp_path)
+    again = ResolveTask(
+        str(data), {"musique": 4}, str(base), 8, 24, 192, buckets=(24,), start_from=str(tmp_path)
+    )
+    ids = jax.numpy.asarray([[2, 10, 3, 10, 7, 3]])
+    rows = ids, ids > 0, jax.numpy.asarray([[0, 0, 0, 1, 1, 1]])
+    told, fresh = again.build(0)(*rows).flat, task.build(0)(*rows).flat
+    assert np.abs(np.asarray(told - first(*rows).flat)).max() < 1e-2  # float16 files
+    assert np.abs(np.asarray(told - fresh)).max() > 1e-3

@@ -280,6 +280,51 @@ def wikimultihop(folder: Path, split: str) -> Iterator[SlotLesson]:
                 )
 
 
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DATE = rf"(?:\d{{1,2}} (?:{_MONTHS}) \d{{4}}|(?:{_MONTHS}) \d{{1,2}}, \d{{4}})"
+# "(5 March 1934 – 11 October 2009)", places and old calendars between the dates allowed.
+_LIFE = re.compile(
+    rf"\([^()]{{0,60}}?({_DATE})[^()–]{{0,60}}[–-][^()–]{{0,60}}?({_DATE})[^()]{{0,40}}\)"
+)
+_BORN = re.compile(rf"\([^()]{{0,60}}?born(?: on)? ({_DATE})[^()]{{0,60}}\)")
+
+
+def lifespans(folder: Path, split: str, most: int = 1200) -> Iterator[SlotLesson]:
+    """Births and deaths that the brackets at the start of a page tell apart.
+
+    The first date is that of birth and the second that of death; where only a birth is said, the
+    death is "not here". Which of two dates is meant is seldom decided in the other lessons. Pages
+    are those of HotpotQA's corpus that are in none of the parts and corpora that figures are
+    reported on, so that none of their answers is learnt.
+    """
+    path = folder / "hotpotqa" / "corpus.jsonl.gz"
+    if split != "train" or not path.is_file():
+        return
+    barred = set()
+    for name in ("2wikimultihopqa/corpus", "musique/corpus", "popqa/corpus", "hotpotqa/dev"):
+        other = folder / f"{name}.jsonl.gz"
+        for row in read_jsonl(other) if other.is_file() else ():
+            barred |= {_plain(one["title"] or "") for one in row.get("paragraphs", [row])}
+    found: dict[str, tuple[Passage, str, str | None]] = {}
+    for row in read_jsonl(path):
+        start = row["text"][:300]
+        title = re.sub(r"\s*\(.*\)$", "", row["title"] or "")
+        life, born = _LIFE.search(start), _BORN.search(start)
+        if title and (life or born) and _plain(title) not in barred:
+            dates = (life[1], life[2]) if life else (born[1], None)
+            found.setdefault(title, (Passage(row["title"], row["text"]), *dates))
+    for title in np.random.default_rng(3).permutation(sorted(found))[:most].tolist():
+        passage, birth, death = found[title]
+        yield SlotLesson(
+            f"{title}/birth", "lifespans", slot(title, "date of birth"), (birth,), (passage,)
+        )
+        query = slot(title, "date of death")
+        if death:
+            yield SlotLesson(f"{title}/death", "lifespans", query, (death,), (passage,))
+        else:
+            yield SlotLesson(f"{title}/death", "lifespans", query, (), (), (passage,))
+
+
 def _plain(title: str) -> str:
     return re.sub(r"\W+", " ", re.sub(r"\s*\(.*\)$", "", title).lower()).strip()
 
@@ -297,6 +342,7 @@ SOURCES: dict[str, Callable[[Path, str], Iterator[SlotLesson]]] = {
     "redocred": redocred,
     "fewrel": fewrel,
     "2wikimultihopqa": wikimultihop,
+    "lifespans": lifespans,
 }
 # Where the nearest wrong passages are looked for; a data set that is not named brings its own.
 POOLS = {

@@ -18,7 +18,7 @@ from flax import nnx
 from jaxtyping import Array, Key
 
 from triax.models import weights
-from triax.models.adapters import save_adapter
+from triax.models.adapters import load_adapter, save_adapter
 from triax.models.encoder_params import load_encoder
 from triax.models.reading_answers import Best, Calibration, best_answer, calibrated, fit_logistic
 from triax.models.reading_scores import WindowScorer, pad_windows
@@ -69,6 +69,8 @@ class ResolveTask:
         validated: the sources whose held-out lessons choose the step.
         held_for_calibration: share of each other source's questions that are kept for the
             calibration alone, at most `max_calibration` lessons a source.
+        start_from: the weights of a run of this task that is to be trained further; fresh ones
+            without.
         limit: at most so many lessons a source (for trials).
     """
 
@@ -84,6 +86,7 @@ class ResolveTask:
     held_for_calibration: float = 0.06
     max_calibration: int = 80
     dtype: str = "float32"
+    start_from: str | None = None
     limit: int | None = None
     rows_multiple: int = 1
     buckets: Sequence[int] = (64, 96, 128, 160, 192)
@@ -168,9 +171,12 @@ class ResolveTask:
         return self._batches.steps_per_epoch
 
     def build(self, seed: int) -> nnx.Module:
-        """The base encoder with fresh adapters and heads."""
+        """The base encoder with fresh adapters and heads, or those of `start_from`."""
         encoder, _ = load_encoder(self._base_folder, self.dtype)
-        return build_reader(encoder, self.rank, seed)
+        model = build_reader(encoder, self.rank, seed)
+        if self.start_from is not None:
+            load_adapter(Path(self.start_from).expanduser(), model, self.trainable)
+        return model
 
     def batch(self, step: int, seed: int) -> dict[str, np.ndarray]:
         """ids, mask, types [rows, width]; gold [rows, choices] bool as in `SpanScores.flat`;
