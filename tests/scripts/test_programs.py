@@ -56,7 +56,14 @@ def test_from_text_to_a_table(home):
         run(home, "eval", "answer", "name=t2rag", "pipeline=t2rag", *SHARED, *llm(server))
         assert len(server.received) == num_calls  # all is answered: nothing is asked again
         refused = run(
-            home, "answer", "name=t2rag", "pipeline=bm25", *SHARED, *llm(server), check=False
+            home,
+            "eval",
+            "answer",
+            "name=t2rag",
+            "pipeline=bm25",
+            *SHARED,
+            *llm(server),
+            check=False,
         )
         assert refused.returncode != 0 and "another configuration" in refused.stderr
     table = run(home, "eval", "report", "names=[t2rag,bm25]", "baseline=bm25").stdout

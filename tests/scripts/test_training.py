@@ -131,7 +131,7 @@ def test_weights_are_pushed_with_their_card_and_nothing_else(home, tmp_path):
         "NO_PROXY": "127.0.0.1",
     }
     try:
-        done = run(home | hub, "push", f"weights={tmp_path}", "repository=me/solver")
+        done = run(home | hub, "train", "push", f"weights={tmp_path}", "repository=me/solver")
     finally:
         server.shutdown()
     assert json.loads(done.stdout) == {"repository": "me/solver", "revision": "c0ffee"}
