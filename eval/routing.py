@@ -45,9 +45,8 @@ COLUMNS = {
 @hydra.main(version_base="1.3", config_path="../conf", config_name="routing")
 def main(cfg: DictConfig) -> None:
     folder = Path(cfg.labels).expanduser()
-    train, validation, asked = (_examples(folder, one) for one in ("train", "validation", cfg.part))
-    if cfg.test_labels:
-        asked = _examples(Path(cfg.test_labels).expanduser(), cfg.part)
+    train, validation = (_examples(folder, one) for one in ("train", "validation"))
+    asked = _examples(Path(cfg.test_labels or folder).expanduser(), cfg.part)
     sides = _answered(cfg)
     if sides:
         asked = [one for one in asked if one.id in sides["graph"]]
