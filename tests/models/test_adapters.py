@@ -80,6 +80,35 @@ def test_a_layer_is_the_formula_of_the_paper(x):
     assert np.allclose(layer(x), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_slopes_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    x, slope = rng.normal(size=(4, 3, WIDTH)), rng.normal(size=(4, 3, 7))
+    base = nnx.Linear(WIDTH, 7, rngs=nnx.Rngs(0))
+    layer = adapters.LowRankAdapted(WIDTH, RANK, 7, base_module=base, rngs=nnx.Rngs(1))
+    layer.lora_b[...] = jnp.asarray(rng.normal(size=(RANK, 7)), jnp.float32)
+
+    def outcome(layer, x):
+        return (layer(x) * jnp.asarray(slope, jnp.float32)).sum()
+
+    found, found_x = nnx.grad(outcome, argnums=(nnx.DiffState(0, nnx.Param), 1))(
+        layer, jnp.asarray(x, jnp.float32)
+    )
+    values = (x, layer.lora_a[...], layer.lora_b[...], base.kernel[...], base.bias[...])
+    theirs = [torch.tensor(np.asarray(one, np.float64), requires_grad=True) for one in values]
+    inputs, a, b, kernel, bias = theirs
+    ((inputs @ kernel + bias + inputs @ a @ b) * torch.tensor(slope)).sum().backward()
+    ours = (
+        found_x,
+        found["lora_a"][...],
+        found["lora_b"][...],
+        found["base_module"]["kernel"][...],
+        found["base_module"]["bias"][...],
+    )
+    for one, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, wanted.grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_merging_gives_the_same_function_and_plain_layers(x):
     model = shake(build())
     before = model(x)

@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jaxtyping import Array, Float
 from safetensors.numpy import load_file, save_file
 
 from triax.models import weights
@@ -29,6 +31,43 @@ DECODER_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"
 
 class AdapterError(ValueError):
     """An adapter does not fit its model, or is not there."""
+
+
+@jax.custom_vjp
+def _low_rank(
+    x: Float[Array, "*rows inputs"], a: Float[Array, "inputs rank"], b: Float[Array, "rank outputs"]
+) -> Float[Array, "*rows outputs"]:
+    """x A B."""
+    return x @ a @ b
+
+
+def _low_rank_forward(x: Array, a: Array, b: Array) -> tuple[Array, tuple[Array, ...]]:
+    reduced = x @ a
+    return reduced @ b, (x, reduced, a, b)
+
+
+def _low_rank_backward(kept: tuple[Array, ...], slope: Array) -> tuple[Array, Array, Array]:
+    x, reduced, a, b = kept
+    narrow = slope @ b.T
+    sum_rows = (((0,), (0,)), ((), ()))
+    flat = [one.reshape(-1, one.shape[-1]) for one in (x, reduced, slope, narrow)]
+    slope_a = jax.lax.dot_general(flat[0], flat[3], sum_rows)
+    # The wide matrix first, and no transpose that XLA could draw into the product: on CPUs it would
+    # write the wide slope down a second time, transposed, with all that leads to it computed again.
+    slope_b = jax.lax.optimization_barrier(jax.lax.dot_general(flat[2], flat[1], sum_rows)).T
+    return narrow @ a.T, slope_a, slope_b
+
+
+_low_rank.defvjp(_low_rank_forward, _low_rank_backward)
+
+
+class LowRankAdapted(nnx.LoRA):
+    """`nnx.LoRA` with a backward pass that costs a CPU about half (bench/training_speed.py)."""
+
+    def __call__(self, x: Array, **kwargs: Any) -> Array:
+        """base(x) + x A B."""
+        x, a, b = self.promote_dtype((x, self.lora_a[...], self.lora_b[...]), dtype=self.dtype)
+        return self.base_module(x, **kwargs) + _low_rank(x, a, b)
 
 
 def add_lora(
@@ -49,7 +88,7 @@ def add_lora(
     count = 0
     for parent, name in _linears(module, nnx.Linear, names):
         base = getattr(parent, name)
-        adapted = nnx.LoRA(
+        adapted = LowRankAdapted(
             base.in_features,
             rank,
             base.out_features,
@@ -71,7 +110,7 @@ def merge_lora(module: nnx.Module) -> int:
         How many layers were merged.
     """
     count = 0
-    for parent, name in _linears(module, nnx.LoRA, None):
+    for parent, name in _linears(module, LowRankAdapted, None):
         adapted = getattr(parent, name)
         base = adapted.base_module
         product = adapted.lora_a[...].astype(jnp.float32) @ adapted.lora_b[...].astype(jnp.float32)
