@@ -22,7 +22,6 @@ from triax.models.encoder import (
     check_heads,
     dropout,
     layer_norm,
-    linear,
     table,
     toeplitz,
 )
@@ -229,21 +228,3 @@ class DebertaEncoder(TransformerEncoder):
         """
         rows = position_rows(length, self.config)
         return self.relative_norm(self.relative.embedding[...][rows[0] : rows[-1] + 1])
-
-
-class ContextPooler(nnx.Module):
-    """One vector per row for a classifier: dropout, dense, GELU over the first token's vector."""
-
-    def __init__(
-        self, config: DebertaConfig, dtype: jnp.dtype | type = jnp.float32, *, rngs: nnx.Rngs
-    ):
-        """Random weights; the published encoders come without it."""
-        self.rate = config.pooler_dropout
-        self.dense = linear(config.width, config.width, jnp.dtype(dtype), rngs)
-
-    def __call__(
-        self, hidden: Float[Array, "batch length width"], dropout_key: Key[Array, ""] | None = None
-    ) -> Float[Array, "batch width"]:
-        """Pools what an encoder gave; a key switches dropout on."""
-        first = dropout(hidden[:, 0], self.rate, dropout_key)
-        return jax.nn.gelu(self.dense(first), approximate=False)

@@ -12,15 +12,30 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from triax.models.adapters import add_lora
-from triax.models.encoder import Pooling, TransformerEncoder, dropout, pool
+from triax.models.encoder import Pooling, TransformerEncoder, dropout, gelu, pool
 
 VANILLA, GRAPH = range(2)
 HEADS = nnx.Any(nnx.PathContains("pooler"), nnx.PathContains("classifier"))
 TRAINABLE = nnx.Any(nnx.LoRAParam, HEADS)
 
 
+class ContextPooler(nnx.Module):
+    """Dropout, a dense layer and GELU over one vector a row, as DeBERTa's classifiers have them."""
+
+    def __init__(self, width: int, rate: float, *, rngs: nnx.Rngs):
+        """Random weights; the published encoders come without it."""
+        self.rate = rate
+        self.dense = nnx.Linear(width, width, kernel_init=nnx.initializers.normal(0.02), rngs=rngs)
+
+    def __call__(
+        self, pooled: Float[Array, "batch width"], key: Key[Array, ""] | None = None
+    ) -> Float[Array, "batch width"]:
+        """What a classifier takes; a key switches dropout on."""
+        return gelu(self.dense(dropout(pooled, self.rate, key)))
+
+
 class RouteClassifier(nnx.Module):
-    """An encoder, a dense layer with GELU over its pooled output, and two logits."""
+    """An encoder, a pooler over one vector a row, and two logits."""
 
     def __init__(
         self, encoder: TransformerEncoder, pooling: Pooling, rate: float, *, rngs: nnx.Rngs
@@ -31,7 +46,9 @@ class RouteClassifier(nnx.Module):
         self.encoder = encoder
         self.pooling = pooling
         self.rate = rate
-        self.pooler = nnx.Linear(width, width, kernel_init=init, rngs=rngs)
+        self.pooler = ContextPooler(
+            width, getattr(encoder.config, "pooler_dropout", 0.0), rngs=rngs
+        )
         self.classifier = nnx.Linear(width, 2, kernel_init=init, rngs=rngs)
 
     def __call__(
@@ -47,10 +64,10 @@ class RouteClassifier(nnx.Module):
             mask: True at tokens.
             key: switches dropout on.
         """
-        keys = (None, None) if key is None else tuple(jax.random.split(key))
+        keys = (None, None, None) if key is None else tuple(jax.random.split(key, 3))
         hidden = pool(self.encoder(ids, mask, None, keys[0]), mask, self.pooling)
-        hidden = jax.nn.gelu(self.pooler(hidden), approximate=False)
-        return self.classifier(dropout(hidden, self.rate, keys[1])).astype(jnp.float32)
+        hidden = dropout(self.pooler(hidden, keys[1]), self.rate, keys[2])
+        return self.classifier(hidden).astype(jnp.float32)
 
 
 def build_router(
