@@ -31,6 +31,7 @@ IGNORED = (
     "llm.timeout_s",
     "max_failed",
     "paths",
+    "triplet_filter",  # where it is used, it is in the retriever
 )
 
 

@@ -28,6 +28,7 @@ ADDED = {
     "synthesizer": {"completer": None},
     "reader": {"completer": None},
     "router": {"completer": None},
+    "triplet_filter": {"completer": None},
     "extractor": {"completer": None},
     "retriever": {"index": None, "encoder": None},
     "pipeline": {"parts": None},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
+from triax.pipelines.charged import AskingFilter, Charged
 from triax.pipelines.hybrid import Hybrid
 from triax.pipelines.original import OriginalT2RAG
 from triax.pipelines.t2rag import T2RAG
@@ -73,10 +74,17 @@ def graph(
     reader: Callable[..., Reader],
     num_chunks: int = 5,
     name: str = "hipporag2",
-) -> Vanilla:
-    """The best chunks by a walk over the graph of triplets, then one reading call."""
-    found = retriever(index=parts.index, encoder=parts.encoder)
-    return Vanilla(reader(completer=parts.completer), found, num_chunks, name)
+) -> Vanilla | Charged:
+    """The best chunks by a walk over the graph of triplets, then one reading call.
+
+    A triplet filter that asks a model comes without its completer, as an argument of the retriever
+    that is given already.
+    """
+    asking = _asking_filter(parts, retriever)
+    filtered = {"triplet_filter": asking} if asking else {}
+    found = retriever(index=parts.index, encoder=parts.encoder, **filtered)
+    pipeline = Vanilla(reader(completer=parts.completer), found, num_chunks, name)
+    return Charged(pipeline, asking) if asking else pipeline
 
 
 def hybrid(
@@ -115,7 +123,17 @@ def t2rag(
     max_calls: int | None = None,
     max_tokens: int | None = None,
 ) -> T2RAG:
-    """T2RAG with the paper's semantics; see `triax.pipelines.t2rag.T2RAG` for the arguments."""
+    """T2RAG with the paper's semantics; see `triax.pipelines.t2rag.T2RAG` for the arguments.
+
+    Raises:
+        ValueError: the retriever has a triplet filter that asks a model.
+    """
+    if _asking_filter(parts, retriever):
+        # Its calls would be on nobody's bill: a search of a round knows no question.
+        raise ValueError(
+            "t2rag counts the calls of each question, which it cannot for a triplet filter that "
+            "asks a model in the search; take triplet_filter=trained or none"
+        )
     return T2RAG(
         retriever(index=parts.index, encoder=parts.encoder),
         decomposer(completer=parts.completer),
@@ -136,3 +154,10 @@ def t2rag_reference(parts: Parts, *, num_chunks: int = 5, max_rounds: int = 3) -
     chunks = {chunk.id: chunk for chunk in parts.chunks}
     retriever = OriginalRetriever(chunks, parts.read_extractions(), parts.encoder)
     return OriginalT2RAG(retriever, parts.completer, num_chunks, max_rounds)
+
+
+def _asking_filter(parts: Parts, retriever: Callable[..., Retriever]) -> AskingFilter | None:
+    """The retriever's triplet filter with its completer, if it has one that lacks it."""
+    given = retriever.keywords if isinstance(retriever, partial) else {}
+    found = given.get("triplet_filter")
+    return found(completer=parts.completer) if isinstance(found, partial) else None

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
+
+Scores = Sequence[float] | Float[np.ndarray, " questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,38 @@ def routing_intervals(
         )
         for name in names
     }
+
+
+def compose(
+    to_graph: Sequence[bool],
+    vanilla: Scores,
+    graph: Scores,
+    to_rewriter: Sequence[bool] | None = None,
+    rewritten: Scores | None = None,
+) -> Float[np.ndarray, " questions"]:
+    """The score that each question gets by its route, from runs in which all went one way.
+
+    Args:
+        to_graph: whether each question is sent to the graph.
+        vanilla: its score where all went to vanilla retrieval.
+        graph: its score where all went to the graph.
+        to_rewriter: whether it is rewritten before it goes to the graph; None: none is. Says
+            nothing of a question that stays with vanilla retrieval.
+        rewritten: its score where all were rewritten and went to the graph.
+
+    Raises:
+        ValueError: unequal lengths, or only one of `to_rewriter` and `rewritten`.
+    """
+    if (to_rewriter is None) != (rewritten is None):
+        raise ValueError("of to_rewriter and rewritten one is missing; give both, or neither")
+    parts = [to_graph, vanilla, graph, *([] if rewritten is None else [to_rewriter, rewritten])]
+    lengths = [len(part) for part in parts if part is not None]
+    if len(set(lengths)) != 1:
+        raise ValueError(f"routes and scores of {lengths} questions; expected as many of each")
+    best = np.asarray(graph, np.float64)
+    if rewritten is not None:
+        best = np.where(np.asarray(to_rewriter, bool), np.asarray(rewritten, np.float64), best)
+    return np.where(np.asarray(to_graph, bool), best, np.asarray(vanilla, np.float64))
 
 
 def _scores(counts: np.ndarray) -> list[RoutingScores]:

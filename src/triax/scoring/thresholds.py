@@ -1,7 +1,8 @@
 """From two probabilities to a route, and the threshold that does it best.
 
 Source: R2Adapter, section 3.2 and its code: graph if p_graph - p_vanilla > t, with t from 0 to
-0.48 in steps of 0.02, chosen on validation.
+0.48 in steps of 0.02, chosen on validation. Section 3.3: of the questions that go to the graph
+those with p_graph below tau are rewritten.
 """
 
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from triax.scoring.routing import RoutingScores, score_routes
+from triax.scoring.routing import RoutingScores, Scores, compose, score_routes
 
 Objective = Literal["objective", "f1"]
 Probabilities = Sequence[float] | Float[np.ndarray, " questions"]
 GRID = tuple(round(0.02 * n, 2) for n in range(25))
+TAUS = tuple(round(0.05 * n, 2) for n in range(21))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,20 @@ class ThresholdRow:
 
     threshold: float
     scores: RoutingScores
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """What a threshold, or a tau, gives end to end.
+
+    `setting` is its value, `graph_ratio` and `rewritten_ratio` are shares of all questions, `score`
+    is the mean over questions of that of the answer each gets.
+    """
+
+    setting: float
+    graph_ratio: float
+    rewritten_ratio: float
+    score: float
 
 
 def to_graph(p_vanilla: Probabilities, p_graph: Probabilities, threshold: float) -> list[bool]:
@@ -43,12 +59,94 @@ def sweep_thresholds(
     Raises:
         ValueError: unequal lengths, no question, or an empty grid.
     """
-    if not len(grid):
-        raise ValueError("the grid of thresholds is empty; expected at least one")
+    _check(grid, needs_graph)
     return [
         ThresholdRow(float(one), score_routes(to_graph(p_vanilla, p_graph, one), needs_graph))
         for one in grid
     ]
+
+
+def cuts(margins: Probabilities, at_most: int = 100) -> list[float]:
+    """Thresholds between the margins that occur, from "all to the graph" to "none", ascending.
+
+    Args:
+        margins: what is compared with a threshold, above which a question goes to the graph.
+        at_most: how many, at least 2; of more that there are, as many at even steps.
+
+    Raises:
+        ValueError: no margin.
+
+    >>> cuts([0.5, 0.25, 0.5])
+    [-0.75, 0.375, 1.5]
+    """
+    found = np.unique(np.asarray(margins, np.float64))
+    if not len(found):
+        raise ValueError("no margins to put thresholds between; expected at least one")
+    between = (found[:-1] + found[1:]) / 2
+    every = np.concatenate([found[:1] - 1, between, found[-1:] + 1])
+    kept = np.unique(np.linspace(0, len(every) - 1, min(at_most, len(every))).round().astype(int))
+    return every[kept].tolist()
+
+
+def sweep_answers(
+    p_vanilla: Probabilities,
+    p_graph: Probabilities,
+    vanilla: Scores,
+    graph: Scores,
+    grid: Sequence[float] = GRID,
+) -> list[AnswerRow]:
+    """The answers that every threshold of the grid chooses from two runs, without a run of its own.
+
+    Args:
+        p_vanilla: of each question.
+        p_graph: of each question.
+        vanilla: the score of its answer where all went to vanilla retrieval.
+        graph: the same where all went to the graph.
+        grid: thresholds.
+
+    Raises:
+        ValueError: unequal lengths, no question, or an empty grid.
+    """
+    _check(grid, vanilla)
+    rows = []
+    for setting in grid:
+        sent = to_graph(p_vanilla, p_graph, setting)
+        score = compose(sent, vanilla, graph).mean()
+        rows.append(AnswerRow(float(setting), float(np.mean(sent)), 0.0, float(score)))
+    return rows
+
+
+def sweep_taus(
+    sent: Sequence[bool],
+    p_graph: Probabilities,
+    vanilla: Scores,
+    graph: Scores,
+    rewritten: Scores,
+    grid: Sequence[float] = TAUS,
+) -> list[AnswerRow]:
+    """The same over tau, at fixed routes: below it a question's rewriting goes to the graph.
+
+    Args:
+        sent: whether each question goes to the graph.
+        p_graph: of each question; a question is rewritten where it is below tau.
+        vanilla: as for `sweep_answers`.
+        graph: as for `sweep_answers`.
+        rewritten: the score where all were rewritten and went to the graph.
+        grid: values of tau.
+
+    Raises:
+        ValueError: unequal lengths, no question, or an empty grid.
+    """
+    _check(grid, vanilla)
+    rows = []
+    for setting in grid:
+        unsure = np.asarray(p_graph, np.float64) < setting
+        score = compose(sent, vanilla, graph, unsure.tolist(), rewritten).mean()
+        changed = np.asarray(sent, bool) & unsure
+        rows.append(
+            AnswerRow(float(setting), float(np.mean(sent)), float(changed.mean()), float(score))
+        )
+    return rows
 
 
 def best_threshold(
@@ -56,3 +154,10 @@ def best_threshold(
 ) -> ThresholdRow:
     """The best row; of equal ones that with the lower graph ratio, which costs less."""
     return max(rows, key=lambda row: (getattr(row.scores, objective), -row.scores.graph_ratio))
+
+
+def _check(grid: Sequence[float], questions: Scores) -> None:
+    if not len(grid):
+        raise ValueError("the grid of thresholds is empty; expected at least one")
+    if not len(questions):
+        raise ValueError("no question to sweep thresholds over; expected at least one")

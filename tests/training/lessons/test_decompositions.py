@@ -12,8 +12,6 @@ from triax.training.lessons.decompositions import (
     lesson_of,
     lessons_of,
     operator_of,
-    plain_predicate,
-    shared_span,
     triplets_of_steps,
 )
 
@@ -135,41 +133,6 @@ def test_steps_of_break_that_are_only_names():
     assert lesson_of(row("x of bruce lee", "break_qdmr", ["bruce lee", "#1 that sing"])) is None
 
 
-@pytest.mark.parametrize(
-    ("step", "question", "expected"),
-    [
-        ("where does the last name sylvester come from", "the name Sylvester has?", "Sylvester"),
-        ("who is Don Newman's employer", "What left the employer of Don Newman due", "Don Newman"),
-        (
-            "When was Vertigo (1958 Film) shot?",
-            "Is Vertigo (1958 Film) old?",
-            "Vertigo (1958 Film)",
-        ),
-        ("Where was Bobby Arora born?", "Bobby Arora was born where?", "Bobby Arora"),
-        ("who broke the salt law", "Who broke the salt law in 1930?", "broke the salt law"),
-        ("who was it", "What is that?", ""),
-    ],
-)
-def test_the_shared_name_is_written_as_in_the_question(step, question, expected):
-    assert shared_span(step, question) == expected
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ("Who is the director of ", "", "director of"),
-        ("who ruled ", " during the protests", "who ruled during the protests"),
-        ("Where was ", " born in", "where born in"),
-        ("What was ", " 's wettest year", "wettest year"),
-        ("The director of ", " is who", "director of"),
-        ("how many people live in ", "", "how many people live in"),
-        ("In which county is ", " located", "county is located"),
-    ],
-)
-def test_predicates_keep_what_tells(before, after, expected):
-    assert plain_predicate(before, after) == expected
-
-
 # Questions of HotpotQA's train part.
 COMPARISONS = [
     (
@@ -231,6 +194,22 @@ def test_unsound_triplets(triplets):
     assert not is_sound(triplets)
 
 
+def test_a_bridge_is_told_by_its_passages():
+    question = "Who is the mother of the director of Vertigo?"
+    film = {"title": "Vertigo", "text": "Vertigo is by director Alf Ho.", "sents": [0]}
+    person = {"title": "Alf Ho", "text": "Alf Ho is a son of Emma, his mother.", "sents": [0]}
+    given = {
+        "type": "bridge",
+        "answer": "Emma",
+        "paragraphs": [person, film],
+        "supporting_facts": [["Alf Ho", 0], ["Vertigo", 0]],
+    }
+    found = lesson_of(row(question, "hotpotqa", **given))
+    assert found.triplets == (("Vertigo", "director of", "?1"), ("?1", "mother of", "?2"))
+    assert found.operator == "none"
+    assert lesson_of(row(question, "hotpotqa")) is None
+
+
 def test_a_question_is_taken_once():
     rows = [row("Who is X?", query_triples=[["X", "a", "?1"]]) for _ in range(2)]
     assert len(lessons_of(rows)) == 1
@@ -239,7 +218,8 @@ def test_a_question_is_taken_once():
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.is_dir(), reason="no shared data folder; set TRIAX_DATA")
 @pytest.mark.parametrize(
-    ("name", "share"), [("musique", 0.95), ("2wikimultihopqa_qa", 0.98), ("popqa", 1.0)]
+    ("name", "share"),
+    [("musique", 0.95), ("2wikimultihopqa_qa", 0.98), ("popqa", 1.0), ("hotpotqa", 0.6)],
 )
 def test_most_rows_give_a_lesson(name, share):
     rows = list(read_jsonl(DATA / name / "train.jsonl.gz"))

@@ -2,7 +2,8 @@
 
 Three kinds of rows are read: those with `query_triples` (2WikiMultihopQA, PopQA,
 EntityQuestions), those with sub-questions that refer to each other by #1 or <1> (MuSiQue,
-ProbTree, Break), and HotpotQA's comparisons, whose operands stand in the question.
+ProbTree, Break), and HotpotQA's, whose comparisons name their operands and whose bridges are told
+by their passages.
 
 A sub-question becomes a triplet by one rule: its subject is the reference in it or else the name
 in it that the question has too, its predicate is the rest without the wh-words that say nothing,
@@ -15,36 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from triax.models.query_vocabulary import MAX_PLACEHOLDERS, MAX_TRIPLETS, NO_OPERATOR
+from triax.training.lessons.bridges import bridge
+from triax.training.lessons.phrases import AUXILIARY, plain_predicate, shared_span
 
 Fields = tuple[str, str, str]
 
 _REFERENCE = re.compile(r"(?:#|<)(\d)>?")
 _PLACEHOLDER = re.compile(r"\?\d")
-_WORD = re.compile(r"\?\d|['’][sS]\b|[\w&.]+(?:['’-](?![sS]\b)\w+)*|[^\w\s]")
-_STOP = frozenset(
-    "a an the of in on at to for from by with and or as that which who whom whose what when where "
-    "how is was are were be been being did does do has have had will can could would it its this "
-    "these those there their his her s ’s 's many much than both name".split()
-)
-_AUXILIARY = "is|was|are|were|did|does|do|has|have|had|will|would|can|could|be"
-_PLAIN = re.compile(
-    rf"^(?:(?:in|on|at|to|for|of|by|from|with)\s+)?(?:what|which|name|the)\b\s*(?:{_AUXILIARY})?\b",
-    re.IGNORECASE,
-)
-_TELLING = re.compile(
-    rf"^((?:who|whom|whose|when|where|how\s+\w+|how)(?:['’]s)?)\s+(?:{_AUXILIARY})?\b",
-    re.IGNORECASE,
-)
 _OF_SETS = re.compile(
     r"^(?:the )?(?:number|sum|difference|size|lowest|highest|first|last) of #", re.I
-)
-_NOMINAL = re.compile(
-    r"^(?:who|whose)\s+(?=(?:the\s+|a\s+|an\s+)?[\w-]+(?:\s[\w-]+){0,2}\s+of\b)", re.I
-)
-_EDGE = re.compile(
-    rf"^(?:[\s,.?!:;]|['’]s\b|(?:the|a|an|{_AUXILIARY})\b(?!-))+"
-    rf"|(?:[\s,.?!:;]|['’]s\b|\b(?:the|a|an|{_AUXILIARY}|who|whom|what)\b)+$",
-    re.IGNORECASE,
 )
 
 
@@ -77,7 +57,7 @@ def lesson_of(row: Mapping[str, Any]) -> Lesson | None:
             if operator == NO_OPERATOR and len(triplets) > 1:
                 return None
     else:
-        operator, triplets = comparison(question) or (NO_OPERATOR, ())
+        operator, triplets = comparison(question) or (NO_OPERATOR, bridge(row) or ())
     if not is_sound(triplets):
         return None
     return Lesson(question, operator, triplets, row["dataset"])
@@ -160,7 +140,7 @@ def triplets_of_steps(question: str, steps: Sequence[str]) -> tuple[Fields, ...]
 
 def is_name(step: str, question: str) -> bool:
     """Whether a step is no question but a phrase of the question (Break's first steps)."""
-    return not re.match(rf"(?i)(?:what|which|who|when|where|how|{_AUXILIARY})\b", step) and (
+    return not re.match(rf"(?i)(?:what|which|who|when|where|how|{AUXILIARY})\b", step) and (
         step.casefold() in question.casefold()
     )
 
@@ -193,74 +173,6 @@ def triplet_of_step(step: str, question: str, name: str = "") -> tuple[str, str]
     return (subject, predicate) if predicate else None
 
 
-def plain_predicate(before: str, after: str) -> str:
-    """What is left of a sub-question: without `what is`, with `when` and `where`, which tell
-    what sort of answer is asked for.
-
-    >>> plain_predicate("What is the capital of ", "")
-    'capital of'
-    >>> plain_predicate("when did ", " become a state")
-    'when become a state'
-    """
-    text = " ".join(f"{before} {after}".split())
-    telling = ""
-    if found := _TELLING.match(text):
-        telling, text = found[1], text[found.end() :]
-        if _NOMINAL.match(f"{telling} {text.strip()}"):
-            telling = ""
-    elif found := _PLAIN.match(text):
-        text = text[found.end() :]
-    # Marks of the possessive and of questions belong to no predicate.
-    text = re.sub(r"\s*(?:['’]s?)(?=\s|$)|\b(?:do|does|did)\b", " ", text)
-    while (shorter := _EDGE.sub("", text)) != text:
-        text = shorter
-    return " ".join(f"{telling.lower()} {text}".split())
-
-
-def shared_span(step: str, question: str) -> str:
-    """The part of the question that a sub-question names, as the question writes it.
-
-    The longest run of words that both have and that is a name (all its words but small ones begin
-    with a capital or a digit); without one, the longest run that both have. "" if they share no
-    word but small ones.
-    """
-    theirs = [word.group().casefold() for word in _WORD.finditer(step)]
-    ours = list(_WORD.finditer(question))
-    folded = [word.group().casefold() for word in ours]
-    best: tuple[int, int, int, int] = (0, 0, 0, 0)  # is a name, words that count, start, end
-    for start in range(len(ours)):
-        for begin in (n for n, word in enumerate(theirs) if word == folded[start]):
-            size = 0
-            while (
-                start + size < len(ours)
-                and begin + size < len(theirs)
-                and folded[start + size] == theirs[begin + size]
-            ):
-                size += 1
-                rated = _rated(ours, folded, start, start + size)
-                best = max(best, rated, key=lambda x: (x[0], x[1], x[3] - x[2]))
-    _, count, start, end = best
-    return question[ours[start].start() : ours[end - 1].end()] if count else ""
-
-
-def _rated(
-    ours: Sequence[re.Match[str]], folded: Sequence[str], start: int, end: int
-) -> tuple[int, int, int, int]:
-    """How good a subject the words start to end of the question make."""
-    while start < end and (
-        (folded[start] in _STOP and (start == 0 or ours[start].group()[0].islower()))
-        or folded[start][0] in ",.;:?!)-'’"
-    ):
-        start += 1
-    while start < end and (folded[end - 1] in _STOP or folded[end - 1] in ",.;:?!(-'’"):
-        end -= 1
-    big = [n for n in range(start, end) if folded[n] not in _STOP and folded[n][0].isalnum()]
-    named = [n for n in big if not ours[n].group()[0].islower()]
-    # A number alone is no name.
-    is_name = len(named) == len(big) and any(ours[n].group()[0].isupper() for n in named)
-    return int(is_name), len(big), start, end
-
-
 _EARLY = re.compile(
     r"(?i)\b(first|earlier|earliest|older|oldest|fewer|less|smaller|shorter|lower)\b"
 )
@@ -269,7 +181,7 @@ _LATE = re.compile(
     r"higher|taller|tallest|longer|greater|farther|further)\b"
 )
 _SAME = re.compile(r"(?i)\b(same|share|common|similar|different)\b")
-_AUXILIARY_FIRST = re.compile(rf"(?i)^({_AUXILIARY})\b")
+AUXILIARY_FIRST = re.compile(rf"(?i)^({AUXILIARY})\b")
 
 
 def operator_of(question: str) -> str:
@@ -286,7 +198,7 @@ def operator_of(question: str) -> str:
         if _EARLY.search(question):
             return "min"
         return "max" if _LATE.search(question) else "which"
-    if _AUXILIARY_FIRST.match(question) and re.search(r"(?i)\b(and|both)\b", question):
+    if AUXILIARY_FIRST.match(question) and re.search(r"(?i)\b(and|both)\b", question):
         return NO_OPERATOR if re.search(r"(?i)\bthan\b", question) else "both"
     return "same" if re.search(r"(?i)\bboth\b", question) else NO_OPERATOR
 
@@ -304,7 +216,7 @@ _BETWEEN = re.compile(
     rf"(?P<rest>.+?)\s*\?*$"
 )
 _AND = re.compile(
-    rf"^(?i:{_AUXILIARY})\s(?:(?i:both)\s)?(?P<a>{_NAMED})\sand\s"
+    rf"^(?i:{AUXILIARY})\s(?:(?i:both)\s)?(?P<a>{_NAMED})\sand\s"
     rf"(?P<b>{_NAMED})\s(?P<rest>.+?)\s*\?*$"
 )
 _DROPPED = re.compile(

@@ -1,0 +1,232 @@
+"""Recognition memory by a language model: it is shown the linked triplets and says which help.
+
+Source: "From RAG to Memory" (Gutierrez et al., 2025, section 3.3), in our own words. The released
+code maps whatever the model says to its nearest candidate; here a triplet that was made up is
+dropped, and an answer that cannot be read drops nothing.
+"""
+
+import asyncio
+import difflib
+import json
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from triax.llm.ledger import usage_of
+from triax.records.completions import Completion, CompletionRequest, Grammar, Message
+from triax.records.text import normalise
+from triax.records.traces import Usage
+from triax.records.triplet_lines import bare_lines
+from triax.records.triplet_text import parse_triplets
+from triax.records.triplets import Proposition
+from triax.records.verbs import Completer
+from triax.retrieval.row_scores import Groups
+
+_log = logging.getLogger(__name__)
+
+SYSTEM = (
+    "A search has found triplets for a question. Pick those that help to answer it: they state the "
+    "answer, or name something on the way to it. Pick at most {most}, copy them unchanged, and add "
+    'none. If none helps, give an empty list. Answer with JSON: {{"triplets": [["...", "...", '
+    '"..."]]}}'
+)
+# Nothing in the examples exists, so that what a model copies from them matches no candidate.
+SHOTS = (
+    (
+        "In which town was the author of Quellmoor born?",
+        (
+            ("Quellmoor", "written by", "Ottoline Varnhagen-Pryce"),
+            ("Quellmoor", "published in", "1807"),
+            ("Ottoline Varnhagen-Pryce", "born in", "Dunmarrow"),
+            ("Quellmoor Mill", "located in", "Tarnovia"),
+        ),
+        (0, 2),
+    ),
+    (
+        "Which lake is deeper, Osel or Hartmere?",
+        (
+            ("Oselgate", "is", "village"),
+            ("Lake Osel", "has maximum depth", "212 m"),
+            ("Lake Osel", "drains into", "the Varn"),
+            ("Hartmere", "is at most", "96 m deep"),
+        ),
+        (1, 3),
+    ),
+    (
+        "Who composed the anthem of Tarnovia?",
+        (
+            ("Tarnovia", "borders", "Norvenia"),
+            ("anthem of Norvenia", "adopted in", "1911"),
+        ),
+        (),
+    ),
+)
+GRAMMAR = Grammar(
+    "json_schema",
+    json.dumps(
+        {
+            "type": "object",
+            "properties": {
+                "triplets": {
+                    "type": "array",
+                    "items": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "minItems": 3,
+                        "maxItems": 3,
+                    },
+                }
+            },
+            "required": ["triplets"],
+            "additionalProperties": False,
+        },
+        sort_keys=True,
+    ),
+)
+
+
+class LlmTripletFilter:
+    """Asks a language model which of a question's triplets help; all questions in one call.
+
+    A failed call, and an answer in which no candidate is found though it does not say that there
+    is none, keep all candidates. `num_failed` and `num_unreadable` count them.
+    """
+
+    def __init__(
+        self,
+        completer: Completer,
+        keep_at_most: int = 4,
+        max_tokens: int = 512,
+        min_likeness: float = 0.8,
+    ) -> None:
+        """Takes the model and the settings.
+
+        Args:
+            completer: the language model.
+            keep_at_most: triplets of a question; the first that the model names.
+            max_tokens: the longest answer.
+            min_likeness: of a triplet that is not copied exactly to a candidate, in [0, 1]
+                (`difflib`'s ratio of their texts); below, it is taken for made up.
+
+        Raises:
+            ValueError: keep_at_most is below 1.
+        """
+        if keep_at_most < 1:
+            raise ValueError(f"keep_at_most is {keep_at_most}, expected at least 1")
+        self.num_failed = 0
+        self.num_unreadable = 0
+        self._completer = completer
+        self._most = keep_at_most
+        self._max_tokens = max_tokens
+        self._min_likeness = min_likeness
+        self._ids: dict[str, str] = {}
+        self._usages: dict[tuple[str, ...], Usage] = {}
+
+    def name_questions(self, ids: Mapping[str, str]) -> None:
+        """Question ids by query text: what later calls are labelled with in the ledger."""
+        self._ids = dict(ids)
+
+    def spent(self, group: Sequence[str]) -> Usage:
+        """What the calls for this group of queries have cost since this was last asked."""
+        return self._usages.pop(tuple(group), Usage())
+
+    def keep(
+        self, groups: Groups, candidates: Sequence[Sequence[Proposition]]
+    ) -> list[Sequence[int]]:
+        """The places of the kept candidates of each group, ascending.
+
+        May be called inside and outside of an event loop; it blocks until all answers are there.
+        A group without a query or without a candidate is not asked about.
+        """
+        asked = [n for n, group in enumerate(groups) if group and candidates[n]]
+        kept: list[Sequence[int]] = [range(len(found)) for found in candidates]
+        if not asked:
+            return kept
+        requests = [self._request(groups[n], candidates[n]) for n in asked]
+        faults = []
+        for number, answer in zip(asked, _wait(self._completer.complete(requests)), strict=True):
+            group = tuple(groups[number])
+            self._usages[group] = self._usages.get(group, Usage()) + usage_of([answer])
+            if answer.text is None:
+                self.num_failed += 1
+                faults.append(f"a failed call: {answer.error}")
+                continue
+            places = read_places(answer, candidates[number], self._min_likeness)
+            if places is None:
+                self.num_unreadable += 1
+                faults.append(f"no candidate in {answer.text[:80]!r}")
+                continue
+            kept[number] = sorted(places[: self._most])
+        if faults:
+            _log.warning(
+                "%s: %d of %d questions keep all their triplets, for example because of %s",
+                self._completer.model,
+                len(faults),
+                len(asked),
+                faults[0],
+            )
+        return kept
+
+    def _request(
+        self, group: Sequence[str], candidates: Sequence[Proposition]
+    ) -> CompletionRequest:
+        turns = [Message("system", SYSTEM.format(most=self._most))]
+        for question, shown, places in SHOTS:
+            turns.append(Message("user", _shown((question,), shown)))
+            turns.append(Message("assistant", _json([shown[place] for place in places])))
+        fields = [one.triplet.fields for one in candidates]
+        return CompletionRequest(
+            (*turns, Message("user", _shown(group, fields))),
+            self._max_tokens,
+            grammar=GRAMMAR,
+            stage="filter",
+            question_id=self._ids.get(group[0], ""),
+        )
+
+
+def read_places(
+    answer: Completion, candidates: Sequence[Proposition], min_likeness: float = 0.8
+) -> list[int] | None:
+    """Which candidates an answer names, in its order; None where it names none that is there.
+
+    Triplets in any form that `parse_triplets` reads, or sentences, one a line. An answer that
+    says that no triplet helps gives an empty list.
+    """
+    text = answer.text or ""
+    parsed = parse_triplets(text, is_cut=answer.finish_reason == "length")
+    if parsed.status == "empty" and text.strip():
+        return []
+    said = [" ".join(one.fields) for one in parsed.triplets]
+    if not said and "<think>" not in text.rpartition("</think>")[2]:
+        said = bare_lines(text.rpartition("</think>")[2])
+    texts = [normalise(" ".join(one.triplet.fields)) for one in candidates]
+    places: dict[int, None] = {}
+    for one in map(normalise, said):
+        exact = [place for place, text in enumerate(texts) if text == one]
+        places.update(dict.fromkeys(exact or _nearest(one, texts, min_likeness)))
+    return list(places) or None
+
+
+def _nearest(said: str, texts: Sequence[str], min_likeness: float) -> list[int]:
+    """The place of the text that is most like what was said, if it is like enough."""
+    likeness = [difflib.SequenceMatcher(None, text, said, False).ratio() for text in texts]
+    best = max(likeness, default=0.0)
+    return [likeness.index(best)] if best >= min_likeness else []
+
+
+def _shown(queries: Sequence[str], triplets: Sequence[tuple[str, str, str]]) -> str:
+    return "\n".join([*(f"Question: {query}" for query in queries), _json(triplets)])
+
+
+def _json(triplets: Sequence[tuple[str, str, str]]) -> str:
+    return json.dumps({"triplets": triplets}, ensure_ascii=False)
+
+
+def _wait(calls: Coroutine[Any, Any, list[Completion]]) -> list[Completion]:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(calls)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, calls).result()
