@@ -1,11 +1,18 @@
-"""Recall of retrievers for whole questions and for gold sub-questions, without a language model.
+r"""Recall of retrievers for whole questions and for gold sub-questions, without a language model.
 
 Extracts and indexes what is not there yet.
 
 python eval/retrieval.py corpus=musique_openie
+
+What a triplet filter does to the graph (triplet_filter=asked is the one part that does ask a
+language model; its calls are in runs/retrieval/<name>/calls.jsonl):
+
+python eval/retrieval.py triplet_filter=trained systems=[graph,graph_unfiltered] \
+    baseline=graph_unfiltered
 """
 
 import json
+from pathlib import Path
 
 import hydra
 import wiring
@@ -83,21 +90,24 @@ def _retriever(cfg: DictConfig, name: str, chunks, index) -> Retriever:
     from triax.retrieval.dense import DenseRetriever
     from triax.retrieval.lexical import LexicalTripletRetriever
 
+    ledger = Path(cfg.paths.runs).expanduser() / "retrieval" / cfg.name / "calls.jsonl"
     if name == "bm25":
         return BM25Retriever(chunks)
     if name in ("graph_bm25", "graph_tfidf"):
         words = {"scorer": name.removeprefix("graph_"), "synonym_threshold": None}
-        return instantiate(cfg.graph, **words)(index=index, encoder=None)
+        return wiring.open_retriever(cfg, instantiate(cfg.graph, **words), index, None, ledger)
     encoder = instantiate(cfg.encoder)
+    if name == "graph_unfiltered":
+        return instantiate(cfg.graph)(index=index, encoder=encoder, triplet_filter=None)
     if name in ("graph", "hipporag1"):
-        return instantiate(cfg[name])(index=index, encoder=encoder)
+        return wiring.open_retriever(cfg, instantiate(cfg[name]), index, encoder, ledger)
     if name == "dense":
         return DenseRetriever(index, encoder)
     if name == "triplets":
         return AdaptiveRetriever(index, encoder, instantiate(cfg.index))
     scorers = {"triplets_bm25": "bm25", "triplets_tfidf": "tfidf"}
     if name not in scorers:
-        graphs = ["graph", "graph_bm25", "graph_tfidf", "hipporag1"]
+        graphs = ["graph", "graph_unfiltered", "graph_bm25", "graph_tfidf", "hipporag1"]
         known = ["bm25", "dense", "triplets", *scorers, *graphs]
         raise ValueError(f"systems has {name!r}; expected some of {known}")
     return LexicalTripletRetriever(index.tables, scorer=scorers[name])

@@ -2,8 +2,10 @@
 
 python eval/routing.py labels=artifacts/router_labels/hotpotqa part=test
 
-With two answered and scored runs of the same questions, one a side, every router is also scored by
-the answers that its routes would have given: vanilla_run=... graph_run=...
+With `index=` (a folder of eval/index.py, of the corpus that the labels are of) the gates over a
+first search are controls too. With two answered and scored runs, vanilla_run= and graph_run=, one a
+side, every router is also scored by the answers that its routes choose, over all questions of both
+runs that it did not learn from; with rewritten_run= (+experiment=sweep_rewritten) tau is swept.
 """
 
 import asyncio
@@ -13,20 +15,23 @@ import time
 from pathlib import Path
 
 import hydra
+import routing_answers
+import routing_sweeps
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from triax.records.files import atomic_write, read_jsonl, write_json, write_jsonl
+from triax.indexing.store import load_index
+from triax.records.files import read_jsonl, write_json
 from triax.records.questions import Question
 from triax.records.routes import RouterExample
-from triax.reporting.curves import curves_svg
 from triax.reporting.tables import markdown_table
+from triax.routing.first_search import FirstSearch
 from triax.routing.fitted import TfidfReader, fit_count
+from triax.routing.gated import RetrievalGate, SearchReader, fit_gate
 from triax.routing.rules import FixedRouter, OracleRouter, RandomRouter, count_names, count_words
 from triax.routing.trained import TrainedRouter
 from triax.scoring.routing import routing_intervals, score_routes
-from triax.scoring.significance import mean_interval, paired_bootstrap
-from triax.scoring.thresholds import sweep_thresholds, to_graph
+from triax.tracking.progress import track
 
 COLUMNS = {
     "routing/f1": "F1",
@@ -36,61 +41,111 @@ COLUMNS = {
     "routing/objective": "objective",
     "ms_alone": "ms alone",
     "ms_batch": "ms in 64",
+    "answer/graph_ratio": "answers' graph ratio",
     "answer/em": "EM",
     "answer/f1": "answer F1",
     "retrieval/recall@5": "R@5",
 }
+SEARCHING = ("gated", "gated_boosted")
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="routing")
 def main(cfg: DictConfig) -> None:
     folder = Path(cfg.labels).expanduser()
-    train, validation = (_examples(folder, one) for one in ("train", "validation"))
-    asked = _examples(Path(cfg.test_labels or folder).expanduser(), cfg.part)
-    sides = _answered(cfg)
-    if sides:
-        asked = [one for one in asked if one.id in sides["graph"]]
-    questions = [Question(one.id, one.question, kind=one.kind) for one in asked]
+    test = Path(cfg.test_labels or folder).expanduser()
+    train, validation, asked = (
+        _examples(place, part)
+        for place, part in ((folder, "train"), (folder, "validation"), (test, cfg.part))
+    )
     needs = [one.needs_graph for one in asked]
+    questions = [Question(one.id, one.question, kind=one.kind) for one in asked]
+    sides = routing_answers.read_sides(cfg)
+    answered = routing_answers.questions(sides, asked, test, cfg.part, [*train, *validation])
     routers = _routers(cfg, train, validation, asked)
-    table, rows = {}, {}
+    table, swept, answers = {}, {}, {}
     for name, router in routers.items():
-        routes = [one.route == "graph" for one in asyncio.run(router.route(questions))]
-        table[name] = _routing(routes, needs) | _speed(router, questions)
-        if sides:
-            rows[name] = _composed(routes, asked, sides)
-            for key in rows[name][0]:
-                table[name] |= _interval(key, [row[key] for row in rows[name]])
-    print(f"{folder.name}, {cfg.part}: {len(asked)} questions, {sum(needs)} need the graph\n")
+        routings = asyncio.run(router.route(questions))
+        table[name] = _routing([one.route == "graph" for one in routings], needs)
+        table[name] |= _speed(router, questions)
+        swept[name] = routing_sweeps.margins(router, questions, routings)
+        if answered:
+            routed = asyncio.run(router.route(answered))
+            answers[name] = routing_answers.Routed(
+                [one.route == "graph" for one in routed],
+                routing_sweeps.margins(router, answered, routed),
+                [one.p_graph for one in routed],
+            )
+            table[name] |= routing_answers.scores(answers[name].to_graph, answered, sides)
+    print(f"{folder.name}, {cfg.part}: {len(asked)} questions, {sum(needs)} need the graph")
+    if answered:
+        print(f"answers of {len(answered)} questions")
     used = {
         key: title for key, title in COLUMNS.items() if any(key in row for row in table.values())
     }
-    print(markdown_table(table, used))
+    print("\n" + markdown_table(table, used))
     out = Path(cfg.paths.runs).expanduser() / "routing" / cfg.name
+    for stale in out.glob("*.svg"):  # of a call with other runs
+        stale.unlink()
     write_json(out / "metrics.json", {"config": OmegaConf.to_container(cfg, resolve=True), **table})
-    if sides:
-        _compare(rows, cfg.baseline)
-    if (reader := getattr(routers.get("trained"), "reader", None)) is not None:
-        _sweep(out, reader, asked, sides, table)
+    if answered:
+        routing_answers.compare(answers, answered, sides, cfg.baseline)
+        routing_sweeps.draw_answers(out, table, answers, answered, sides)
+        routing_sweeps.draw_taus(out, answers, answered, sides)
+    else:
+        routing_sweeps.draw_labels(out, table, swept, needs)
     print(json.dumps({"folder": str(out)}))
 
 
 def _routers(cfg: DictConfig, train, validation, asked) -> dict:
     """Every router by name; controls are fitted on train and validation only."""
+    learnt = [*train, *validation]
     made = {
         "always_vanilla": lambda: FixedRouter("vanilla"),
         "always_graph": lambda: FixedRouter("graph"),
         "oracle": lambda: OracleRouter({one.id: one.needs_graph for one in asked}),
         "entity_count": lambda: instantiate(cfg.router_entity_count),
-        "name_count": lambda: fit_count(count_names, [*train, *validation], cfg.select),
-        "word_count": lambda: fit_count(count_words, [*train, *validation], cfg.select),
+        "name_count": lambda: fit_count(count_names, learnt, cfg.select),
+        "word_count": lambda: fit_count(count_words, learnt, cfg.select),
         "tfidf": lambda: TrainedRouter(TfidfReader().fit(train, validation, cfg.select)),
+        "gated": lambda: _gate(cfg, learnt),
+        "gated_boosted": lambda: _boosted(cfg, train, validation),
         "trained": lambda: instantiate(cfg.router_trained),
         "random": lambda: RandomRouter(cfg.random_ratio, cfg.seed),
     }
     if unknown := sorted(set(cfg.systems) - set(made)):
         sys.exit(f"error: systems has {unknown}; expected some of {sorted(made)}")
-    return {name: made[name]() for name in cfg.systems}
+    left = [name for name in cfg.systems if name in SEARCHING and not cfg.index]
+    if left:
+        print(f"left out: {', '.join(left)}, which search; give index= to have them", flush=True)
+    return {name: made[name]() for name in cfg.systems if name not in left}
+
+
+def _unfitted(cfg: DictConfig) -> RetrievalGate:
+    folder = Path(cfg.index).expanduser()
+    if not (folder / "manifest.json").is_file():
+        sys.exit(f"error: {folder} holds no index; run eval/index.py first")
+    encoder = instantiate(cfg.encoder)
+    made = instantiate(cfg.router_gated)
+    retriever = made.keywords["retriever"](index=load_index(folder, encoder), encoder=encoder)
+    return made(retriever=retriever)
+
+
+def _gate(cfg: DictConfig, learnt) -> RetrievalGate:
+    gate = _unfitted(cfg)
+    with track("fit the gate", len(learnt)) as progress:
+        gate = fit_gate(gate, learnt, cfg.select, progress)
+    print(f"gated: {gate.signal} below {gate.threshold:.4g} goes to the graph")
+    return gate
+
+
+def _boosted(cfg: DictConfig, train, validation) -> TrainedRouter:
+    gate = _unfitted(cfg)
+    search = FirstSearch(gate.retriever, gate.num_chunks, gate.reader)
+    with track("fit the boosted gate", len(train)) as progress:
+        reader = SearchReader(search).fit(
+            train, validation, cfg.select, seed=cfg.seed, progress=progress
+        )
+    return TrainedRouter(reader, name="gated_boosted")
 
 
 def _examples(folder: Path, part: str) -> list[RouterExample]:
@@ -98,19 +153,6 @@ def _examples(folder: Path, part: str) -> list[RouterExample]:
     if not path.is_file():
         sys.exit(f"error: {path} is not there; run train/label_router.py first")
     return [RouterExample.from_json(row) for row in read_jsonl(path)]
-
-
-def _answered(cfg: DictConfig) -> dict[str, dict[str, dict]]:
-    """The scored rows of both runs by question."""
-    if not (cfg.vanilla_run and cfg.graph_run):
-        return {}
-    found = {}
-    for side in ("vanilla", "graph"):
-        path = Path(cfg[f"{side}_run"]).expanduser() / "per_question.jsonl"
-        if not path.is_file():
-            sys.exit(f"error: {path} is not there; run eval/answer.py and eval/score.py first")
-        found[side] = {row["question_id"]: row for row in read_jsonl(path)}
-    return found
 
 
 def _routing(routes: list[bool], needs: list[bool]) -> dict[str, float]:
@@ -135,61 +177,6 @@ def _speed(router, questions: list[Question]) -> dict[str, float]:
     alone = time.perf_counter() - started
     counts = len(questions[:16]), len(questions[:64])
     return {"ms_alone": 1000 * alone / counts[0], "ms_batch": 1000 * together / counts[1]}
-
-
-def _composed(routes: list[bool], asked, sides) -> list[dict[str, float]]:
-    """Scores of each answer as the routes choose it from the two runs."""
-    rows = []
-    for to_the_graph, one in zip(routes, asked, strict=True):
-        row = sides["graph" if to_the_graph else "vanilla"][one.id]
-        kept = {"answer/em": row["em"], "answer/f1": row["f1"]}
-        rows.append(kept | {f"retrieval/{k}": row[k] for k in ("recall@5",) if k in row})
-    return rows
-
-
-def _interval(key: str, values: list[float]) -> dict[str, float]:
-    found = mean_interval(values)
-    return {key: found.mean, f"{key}/low": found.low, f"{key}/high": found.high}
-
-
-def _compare(rows: dict, baseline: str) -> None:
-    for name, own in rows.items():
-        if name == baseline or baseline not in rows:
-            continue
-        found = paired_bootstrap(
-            [row["answer/f1"] for row in own], [row["answer/f1"] for row in rows[baseline]]
-        )
-        print(
-            f"answer F1, {name} - {baseline}: {100 * found.difference:+.1f} "
-            f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-        )
-
-
-def _sweep(out: Path, reader, asked, sides, table) -> None:
-    """Graph ratio against F1 at every threshold, the other routers as dots beside it."""
-    p = reader.read([one.question for one in asked])
-    grid = [round(0.02 * n, 2) for n in range(-49, 50)]
-    rows = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in asked], grid)
-    key, title = ("answer/f1", "answer F1") if sides else ("routing/f1", "F1 of 'needs the graph'")
-    points = []
-    for row in rows:
-        value = row.scores.f1
-        if sides:
-            routes = to_graph(p[:, 0], p[:, 1], row.threshold)
-            composed = _composed(routes, asked, sides)
-            value = sum(one["answer/f1"] for one in composed) / len(composed)
-        points.append((row.scores.graph_ratio, value))
-    write_jsonl(
-        out / "sweep.jsonl",
-        (
-            {"threshold": row.threshold, "graph_ratio": x, key: y}
-            for row, (x, y) in zip(rows, points, strict=True)
-        ),
-    )
-    lines = {"trained, every threshold": points}
-    lines |= {name: [(row["routing/graph_ratio"], row[key])] for name, row in table.items()}
-    with atomic_write(out / "sweep.svg") as stream:
-        stream.write(curves_svg(lines, "graph ratio", title, f"{out.name}: thresholds"))
 
 
 if __name__ == "__main__":

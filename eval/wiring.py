@@ -83,6 +83,15 @@ def open_extractor(cfg: DictConfig, ledger_path: Path, model: Completer | None =
     return extractor
 
 
+def open_retriever(cfg: DictConfig, retriever: partial, index, encoder, ledger_path: Path):
+    """A retriever over an index; a triplet filter that asks a model gets the completer."""
+    found = retriever.keywords.get("triplet_filter")
+    if isinstance(found, partial):
+        asking = found(completer=open_completer(cfg, ledger_path))
+        return retriever(index=index, encoder=encoder, triplet_filter=asking)
+    return retriever(index=index, encoder=encoder)
+
+
 def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
     """Where the triplets of this corpus, these chunks and this extractor are."""
     inputs = {

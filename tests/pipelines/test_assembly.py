@@ -143,3 +143,54 @@ def test_graph_gives_the_retriever_the_index(tmp_path):
     )
     trace = ask(pipeline)
     assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("hipporag2", ("a",), "Hitchcock")
+
+
+def graph_parts(tmp_path, answers):
+    from triax.extraction.verbalize import propositions
+    from triax.indexing.updates import build_index
+
+    encoder = HashingEncoder(64)
+    index = build_index(CHUNKS, propositions(FACTS), encoder, tmp_path / "index", extractor="toy")
+    return assembly.Parts(ScriptedCompleter(answers), encoder, CHUNKS, lambda: index, lambda: FACTS)
+
+
+def test_a_filter_that_asks_gets_the_completer_and_is_paid_for(tmp_path):
+    """The index links "directed by" of both films; the filter keeps that of Stalker alone."""
+    from triax.retrieval.asked_filter import LlmTripletFilter
+    from triax.retrieval.graph import open_graph_retriever
+
+    given = graph_parts(tmp_path, ['{"triplets": [["Stalker", "directed by", "Tarkovsky"]]}', "T"])
+    retriever = partial(open_graph_retriever, triplet_filter=partial(LlmTripletFilter))
+    pipeline = assembly.graph(given, retriever=retriever, reader=PromptedReader, num_chunks=1)
+    trace = ask(pipeline)
+    assert (trace.pipeline, trace.chunk_ids, trace.answer) == ("hipporag2", ("b",), "T")
+    assert [one.stage for one in given.completer.requests][0] == "filter"
+    assert [one.question_id for one in given.completer.requests] == ["q", "q"]
+    assert trace.usage.calls == 2
+
+
+def test_a_filter_that_is_whole_stays_as_it_is(tmp_path):
+    from triax.retrieval.graph import open_graph_retriever
+
+    class KeepsNone:
+        def keep(self, groups, candidates):
+            return [() for _ in groups]
+
+    given = graph_parts(tmp_path, ["Hitchcock"])
+    retriever = partial(open_graph_retriever, triplet_filter=KeepsNone())
+    trace = ask(assembly.graph(given, retriever=retriever, reader=PromptedReader, num_chunks=1))
+    assert (trace.chunk_ids, trace.usage.calls) == (("a",), 1)
+
+
+def test_t2rag_has_no_bill_for_a_filter_that_asks():
+    from triax.retrieval.asked_filter import LlmTripletFilter
+    from triax.retrieval.graph import open_graph_retriever
+
+    with pytest.raises(ValueError, match="triplet_filter=trained"):
+        assembly.t2rag(
+            parts([], open_index=lambda: "x"),
+            decomposer=PromptedDecomposer,
+            resolver=FillingResolver,
+            synthesizer=PromptedSynthesizer,
+            retriever=partial(open_graph_retriever, triplet_filter=partial(LlmTripletFilter)),
+        )

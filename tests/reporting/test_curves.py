@@ -31,3 +31,19 @@ def test_text_is_escaped_and_equal_values_have_an_axis():
 def test_nothing_to_draw():
     with pytest.raises(ValueError, match="without a point"):
         curves_svg({"a": []}, "x", "y", "t")
+
+
+def test_a_chosen_point_is_marked_on_its_line():
+    drawn = ET.fromstring(
+        curves_svg({"a": [(0, 0), (1, 1)], "b": [(0, 1)]}, "x", "y", "t", {"a": (0.5, 0.5)})
+    )
+    marked = [one for one in drawn.iter(f"{SVG}circle") if one.get("stroke") == "black"]
+    (line,) = drawn.iter(f"{SVG}polyline")
+    assert [(one.get("cx"), one.get("cy")) for one in marked] == [("274.0", "190.0")]
+    assert marked[0].get("fill") == line.get("stroke")
+    assert marked[0].find(f"{SVG}title").text == "a, chosen: 0.5, 0.5"
+
+
+def test_a_point_of_no_line():
+    with pytest.raises(ValueError, match="chosen of .'b'."):
+        curves_svg({"a": [(0, 0)]}, "x", "y", "t", {"b": (0, 0)})

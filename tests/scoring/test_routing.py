@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from triax.scoring.routing import routing_intervals, score_routes
+from triax.scoring.routing import compose, routing_intervals, score_routes
 
 SENT = [True, True, False, False, True]
 NEEDED = [True, False, True, False, True]
@@ -45,3 +45,18 @@ def test_intervals_hold_the_value_and_agree_with_resampling():
     low, high = np.quantile(f1s, [0.025, 0.975])
     assert found["f1"] == pytest.approx((low, high), abs=0.015)
     assert found["recall"][0] < score.recall < found["recall"][1]
+
+
+def test_each_question_gets_the_score_of_its_route():
+    """Routes v, g, g, v; the third is rewritten, and so would be the fourth, which stays."""
+    sent, unsure = [False, True, True, False], [False, False, True, True]
+    vanilla, graph, rewritten = [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.0, 0.0, 1.0, 1.0]
+    assert compose(sent, vanilla, graph).tolist() == [0.1, 0.6, 0.7, 0.4]
+    assert compose(sent, vanilla, graph, unsure, rewritten).tolist() == [0.1, 0.6, 1.0, 0.4]
+
+
+def test_scores_of_other_questions_are_refused():
+    with pytest.raises(ValueError, match=r"of \[2, 2, 1\] questions"):
+        compose([True, False], [0.1, 0.2], [0.3])
+    with pytest.raises(ValueError, match="one is missing"):
+        compose([True], [0.1], [0.3], rewritten=[0.5])

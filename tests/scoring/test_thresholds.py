@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from triax.scoring.thresholds import GRID, best_threshold, sweep_thresholds, to_graph
+from triax.scoring.thresholds import (
+    GRID,
+    TAUS,
+    AnswerRow,
+    best_threshold,
+    cuts,
+    sweep_answers,
+    sweep_taus,
+    sweep_thresholds,
+    to_graph,
+)
 
 
 def test_the_grid_of_the_paper():
@@ -30,3 +40,58 @@ def test_of_equal_ones_the_cheaper():
 def test_an_empty_grid():
     with pytest.raises(ValueError, match="the grid of thresholds is empty"):
         sweep_thresholds([0.1], [0.2], [True], ())
+
+
+def test_cuts_reach_every_graph_ratio():
+    margins = [0.5, -0.25, 0.5, 0.125]
+    found = cuts(margins)
+    assert found == [-1.25, -0.0625, 0.3125, 1.5]
+    sent = [sum(to_graph([0.0] * 4, margins, one)) for one in found]
+    assert sent == [4, 3, 2, 0]  # equal margins go together
+
+
+def test_of_many_cuts_some_at_even_steps():
+    found = cuts(np.arange(1000) / 1000, at_most=11)
+    assert len(found) == 11 and found == sorted(found)
+    assert (found[0], found[-1]) == (-1.0, 1.999)
+    assert found[5] == pytest.approx(0.4995, abs=1e-9)
+
+
+def test_cuts_of_nothing():
+    with pytest.raises(ValueError, match="no margins"):
+        cuts([])
+
+
+# Three questions with margins .1, .3, .5: vanilla answers the first, the graph the others.
+P_VANILLA, P_GRAPH = [0.4, 0.4, 0.4], [0.5, 0.7, 0.9]
+VANILLA, GRAPH, REWRITTEN = [1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]
+
+
+def test_answers_at_every_threshold_by_hand():
+    rows = sweep_answers(P_VANILLA, P_GRAPH, VANILLA, GRAPH, (0.0, 0.2, 0.4, 0.6))
+    assert [row.graph_ratio for row in rows] == pytest.approx([1, 2 / 3, 1 / 3, 0])
+    assert [row.score for row in rows] == pytest.approx([1.5 / 3, 2.5 / 3, 1.5 / 3, 1.5 / 3])
+    assert {row.rewritten_ratio for row in rows} == {0.0}
+
+
+def test_answers_at_every_tau_by_hand():
+    """Routes v, g, g. Below .8 the second is rewritten, which loses it; the third wins at 1."""
+    sent = [False, True, True]
+    rows = sweep_taus(sent, P_GRAPH, VANILLA, GRAPH, REWRITTEN, (0.6, 0.8, 1.0))
+    assert rows[1] == AnswerRow(0.8, 2 / 3, 1 / 3, 0.5)
+    assert [row.graph_ratio for row in rows] == pytest.approx([2 / 3] * 3)
+    assert [row.rewritten_ratio for row in rows] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert [row.score for row in rows] == pytest.approx([2.5 / 3, 1.5 / 3, 2 / 3])
+
+
+def test_at_tau_itself_nothing_is_rewritten():
+    (row,) = sweep_taus([True], [0.6], [0.0], [1.0], [0.0], (0.6,))
+    assert (row.rewritten_ratio, row.score) == (0.0, 1.0)
+    assert TAUS[0] == 0.0 and TAUS[-1] == 1.0 and 0.6 in TAUS
+
+
+def test_answers_of_no_question():
+    with pytest.raises(ValueError, match="no question"):
+        sweep_answers([], [], [], [])
+    with pytest.raises(ValueError, match="the grid of thresholds is empty"):
+        sweep_taus([True], [0.1], [0.0], [1.0], [1.0], ())

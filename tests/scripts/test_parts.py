@@ -73,6 +73,13 @@ def test_a_resolver_is_measured_and_compared(home):
     assert found["em"]["difference"] == 0.25 and found["right"]["difference"] == 0.375
     missing = run(home, "eval", "compare", "first=first", "second=third", check=False)
     assert missing.returncode != 0 and "'first', 'second'" in missing.stderr
+    run(home, "eval", "pool", "name=both", "runs=[first,second]")
+    folder = Path(home["TRIAX_RUNS"]) / "parts"
+    pooled = json.loads((folder / "both" / "pooled.json").read_text())["metrics"]
+    # Three of eight are right.
+    assert pooled["resolve/em"] == 0.375 and pooled["count/here"] == 8
+    missing = run(home, "eval", "pool", "name=both", "runs=[first,third]", check=False)
+    assert missing.returncode != 0 and "'first', 'second'" in missing.stderr
 
 
 def test_a_decomposer_is_measured(home):
@@ -82,6 +89,8 @@ def test_a_decomposer_is_measured(home):
     folder = Path(home["TRIAX_RUNS"]) / "parts" / "decompose-popqa-few_shot-fake-n2"
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["decompose/parsed"] == 1.0 and metrics["decompose/equal"] == 0.0
+    other = run(home, "eval", "pool", "name=x", f"runs=[{folder.name}]", check=False)
+    assert other.returncode != 0 and "no measured resolution" in other.stderr
     run(home, "eval", "parts", "part=decompose", "set=popqa", "decomposer=gold")
     folder = Path(home["TRIAX_RUNS"]) / "parts" / "decompose-popqa-gold"
     assert json.loads((folder / "metrics.json").read_text())["decompose/equal"] == 1.0

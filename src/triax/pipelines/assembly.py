@@ -98,16 +98,24 @@ def hybrid(
 ) -> Hybrid:
     """A router before two pipelines; see `triax.pipelines.hybrid.Hybrid` for the arguments.
 
-    A router that asks a model, and the rewriter's decomposer, come without their completer.
+    A router that asks a model, and the rewriter's decomposer, come without their completer; a
+    router that searches has a retriever that comes without its index.
     """
-    asking = isinstance(router, partial)
     return Hybrid(
-        router(completer=parts.completer) if asking else router,
+        _made(router, parts),
         vanilla(parts),
         graph(parts),
         ChainRewriter(rewriter(completer=parts.completer)) if rewriter else None,
         rewrite_threshold,
     )
+
+
+def _made(router: Callable[..., Router] | Router, parts: Parts) -> Router:
+    if not isinstance(router, partial):
+        return router
+    searching = router.keywords.get("retriever")
+    found = {"retriever": searching(index=parts.index, encoder=parts.encoder)} if searching else {}
+    return router(completer=parts.completer, **found)
 
 
 def t2rag(

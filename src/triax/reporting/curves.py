@@ -6,7 +6,10 @@ from triax.records.text import clean
 
 Points = Sequence[tuple[float | int, float | int]]
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420, 300, 64, 40  # pixels of the plot, and of the margins before it
-_COLOURS = ("#4477aa", "#cc3311", "#228833", "#aa3377", "#ccbb44", "#66ccee", "#555555")
+_COLOURS = (
+    *("#4477aa", "#cc3311", "#228833", "#aa3377", "#ccbb44", "#66ccee", "#555555"),
+    *("#ee7733", "#332288", "#999933", "#882255", "#44aa99", "#000000", "#bbbbbb"),
+)
 _TEMPLATE = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="680" height="400" viewBox="0 0 680 400" \
 font-family="sans-serif" font-size="12" role="img">
@@ -34,6 +37,11 @@ r="{{ 2.5 if line.points | length > 1 else 5 }}" \
 fill="{{ line.colour }}"><title>{{ line.name }}: {{ shown(point[0]) }}, {{ shown(point[1]) }}\
 </title></circle>
 {% endfor -%}
+{% for point in line.chosen -%}
+<circle cx="{{ x(point[0]) }}" cy="{{ y(point[1]) }}" r="5" fill="{{ line.colour }}" \
+stroke="black"><title>{{ line.name }}, chosen: {{ shown(point[0]) }}, {{ shown(point[1]) }}\
+</title></circle>
+{% endfor -%}
 <rect x="{{ left + width + 16 }}" y="{{ top + 18 * loop.index0 }}" width="10" height="10" \
 fill="{{ line.colour }}"/>
 <text x="{{ left + width + 32 }}" y="{{ top + 9 + 18 * loop.index0 }}">{{ line.name }}</text>
@@ -48,17 +56,34 @@ transform="rotate(-90 16 {{ top + height / 2 }})">{{ y_name }}</text>
 """
 
 
-def curves_svg(lines: Mapping[str, Points], x_name: str, y_name: str, title: str) -> str:
+def curves_svg(
+    lines: Mapping[str, Points],
+    x_name: str,
+    y_name: str,
+    title: str,
+    chosen: Mapping[str, tuple[float | int, float | int]] | None = None,
+) -> str:
     """Draws each named line in the order of its points; a line of one point is a larger dot.
 
-    Text is escaped.
+    Text is escaped. Fourteen lines have colours of their own.
+
+    Args:
+        lines: points (x, y) by the name that the legend shows.
+        x_name: the quantity on the x axis.
+        y_name: the quantity on the y axis.
+        title: stands above.
+        chosen: for some of the lines a point that is marked, such as the setting in use.
 
     Raises:
-        ValueError: there is no point.
+        ValueError: there is no point, or a line of `chosen` is not there.
     """
     import jinja2
 
+    chosen = chosen or {}
+    if unknown := sorted(set(chosen) - set(lines)):
+        raise ValueError(f"points are chosen of {unknown}; there are the lines {sorted(lines)}")
     points = [point for line in lines.values() for point in line]
+    points += chosen.values() if points else []
     if not points:
         raise ValueError(f"{len(lines)} lines without a point; measure something first")
     x_low, x_high, x_ticks = _axis([x for x, _ in points])
@@ -69,6 +94,7 @@ def curves_svg(lines: Mapping[str, Points], x_name: str, y_name: str, title: str
             {
                 "name": " ".join(clean(name).split()),
                 "points": list(line),
+                "chosen": [chosen[name]] if name in chosen else [],
                 "colour": _COLOURS[number % len(_COLOURS)],
             }
             for number, (name, line) in enumerate(lines.items())

@@ -9,6 +9,7 @@ import asyncio
 import difflib
 import json
 import logging
+import re
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,6 +25,8 @@ from triax.records.verbs import Completer
 from triax.retrieval.row_scores import Groups
 
 _log = logging.getLogger(__name__)
+# An empty answer, and brackets that happen to hold nothing, say nothing.
+_SAYS_NONE = re.compile(r"\[\s*\]|[^\W_]")
 
 SYSTEM = (
     "A search has found triplets for a question. Pick those that help to answer it: they state the "
@@ -195,7 +198,7 @@ def read_places(
     """
     text = answer.text or ""
     parsed = parse_triplets(text, is_cut=answer.finish_reason == "length")
-    if parsed.status == "empty" and text.strip():
+    if parsed.status == "empty" and _SAYS_NONE.search(text):
         return []
     said = [" ".join(one.fields) for one in parsed.triplets]
     if not said and "<think>" not in text.rpartition("</think>")[2]:

@@ -156,7 +156,7 @@ def best_threshold(
     return max(rows, key=lambda row: (getattr(row.scores, objective), -row.scores.graph_ratio))
 
 
-def _check(grid: Sequence[float], questions: Scores) -> None:
+def _check(grid: Sequence[float], questions: Sequence[bool] | Scores) -> None:
     if not len(grid):
         raise ValueError("the grid of thresholds is empty; expected at least one")
     if not len(questions):
