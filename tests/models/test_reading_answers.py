@@ -51,6 +51,9 @@ def test_verdicts_only_where_they_are_allowed():
     assert best_answer([PASSAGE], [(0, WINDOW)], [row]).reading.text == "Ann"
     found = best_answer([PASSAGE], [(0, WINDOW)], [row], allows_verdicts=True).reading
     assert (found.text, found.kind) == ("yes", "yes")
+    row = scores((0, 0, 9.0), yes=4.0)
+    found = best_answer([PASSAGE], [(0, WINDOW)], [row], allows_verdicts=True, allows_spans=False)
+    assert found.reading.kind == "yes" and found.lead > 0
 
 
 def test_nothing_in_an_empty_passage():

@@ -76,6 +76,13 @@ def test_answers_are_pieces_of_their_passage_and_do_not_depend_on_the_batch(adap
         assert alone.margin == pytest.approx(found.margin, abs=1e-4)
 
 
+def test_a_request_says_what_may_answer_it(adapter):
+    reader = TrainedReader(str(adapter[0]))
+    requests = [ReadRequest("who ?", PASSAGES, kinds) for kinds in ("span", "verdict")]
+    span, verdict = reader.read(requests, allows_verdicts=True)
+    assert span.kind == "span" and verdict.kind in ("yes", "no")
+
+
 def test_parts_that_ask_for_the_same_reader_share_it(adapter):
     assert shared_reader(str(adapter[0])) is shared_reader(str(adapter[0]))
 

@@ -1,6 +1,8 @@
 import asyncio
 from dataclasses import dataclass
 
+import pytest
+
 from triax.reasoning.synthesize import Ending
 from triax.reasoning.trained_decompose import Writer
 from triax.reasoning.trained_synthesize import (
@@ -8,6 +10,7 @@ from triax.reasoning.trained_synthesize import (
     TrainedSynthesizer,
     bind,
     branches,
+    is_polar,
 )
 from triax.records.documents import Chunk
 from triax.records.evidence import Evidence, ScoredChunk
@@ -23,6 +26,7 @@ FILMS = (
     ("Stalker", "director", "?3"),
     ("?3", "date of birth", "?4"),
 )
+NOTHING = Evidence()
 RESOLVED = (
     ("Vertigo", "director", "Alfred Hitchcock", 0.9),
     ("Stalker", "director", "Andrei Tarkovsky", 0.8),
@@ -66,10 +70,10 @@ def resolved(rows):
     return tuple(Resolved(Triplet(*row[:3], confidence=row[3])) for row in rows)
 
 
-def answer(writer, reader, rows, **more):
+def answer(writer, reader, rows, question="Which?", evidence=NOTHING, **more):
     state = State(resolved=resolved(rows))
     made = TrainedSynthesizer(writer, reader, **more)
-    ending = Ending(Question("q", "Which?"), writer.written.triplets, state, Evidence())
+    ending = Ending(Question("q", question), writer.written.triplets, state, evidence)
     (reply,) = asyncio.run(made.synthesize([ending]))
     return reply.value.text
 
@@ -105,20 +109,70 @@ def test_a_missing_value_goes_to_the_name_that_the_reader_says():
     assert answer(FakeWriter("min", FILMS), FakeReader(said), RESOLVED[:3]) == "Stalker"
 
 
-def test_same_without_values_is_what_the_reader_says():
-    both = (("A", "country", "?1"), ("B", "country", "?2"))
-    said = Reading("yes", 0, 0, 0, 1.0, 0.4, 0.6, "yes")
-    assert answer(FakeWriter("same", both), FakeReader(said), ()) == "yes"
-    assert answer(FakeWriter("same", both), FakeReader(), ()) == "no"
+POLAR = "Are A and B both films?"
+BOTH = (("A", "is a film", "?1"), ("B", "is a film", "?2"))
+YES = Reading("yes", 0, 0, 0, 1.0, 0.4, 0.6, "yes")
 
 
-def test_judgements_are_read():
-    both = (("A", "is a film", "?1"), ("B", "is a film", "?2"))
+def chunks(*rows):
+    return Evidence(
+        tuple(ScoredChunk(Chunk(str(n), "d", text, title=title), 1.0) for n, (title, text) in rows)
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "polar"),
+    [
+        ("Are A and B both films?", True),
+        ("Did A win?", True),
+        ("Is A or B a film?", False),
+        ("Which of them is a film?", False),
+        ("Island of whom?", False),
+    ],
+)
+def test_questions_that_want_yes_or_no(question, polar):
+    assert is_polar(question) is polar
+
+
+@pytest.mark.parametrize("operator", ["same", "both", "none"])
+def test_yes_and_no_are_what_the_reader_says(operator):
+    reader = FakeReader(YES)
+    assert answer(FakeWriter(operator, BOTH), reader, (), POLAR) == "yes"
+    assert reader.requests[0].kinds == "verdict"
+
+
+def test_equal_values_are_computed_and_nothing_read_is_no():
+    rows = (("A", "is a film", "drama", 0.9), ("B", "is a film", "drama", 0.9))
+    assert answer(FakeWriter("same", BOTH), FakeReader(), rows, POLAR) == "yes"
+    assert answer(FakeWriter("same", BOTH), FakeReader(), (), POLAR) == "no"
+
+
+def test_a_verdict_is_read_from_the_starts_of_both_passages_together():
+    reader = FakeReader(YES)
+    evidence = chunks(
+        *enumerate([("X", "Of B."), ("C", "Other."), ("B (film)", "It."), ("A", "w " * 70)])
+    )
+    answer(FakeWriter("both", BOTH), reader, (), POLAR, evidence)
+    assert reader.requests[0].passages == ("A: " + "w " * 60 + "B (film): It.",)
+
+
+def test_what_both_share_is_the_value_that_stands_twice_or_the_surest():
+    question = "What do A and B have in common?"
+    said = Reading("song", 0, 0, 4, 1.0, 0.5, 0.6)
+    same = (("A", "is a film", "Drama", 0.2), ("B", "is a film", "drama", 0.3))
+    assert answer(FakeWriter("same", BOTH), FakeReader(said), same, question) == "drama"
+    other = (same[0], ("B", "is a film", "comedy", 0.4))
+    assert answer(FakeWriter("same", BOTH), FakeReader(said), other, question) == "song"
+    assert answer(FakeWriter("same", BOTH), FakeReader(), other, question) == "comedy"
+    assert answer(FakeWriter("same", BOTH), FakeReader(), (), question) is None
+
+
+def test_which_name_is_read():
     rows = (("A", "is a film", "drama", 0.9), ("B", "is a film", "comedy", 0.9))
-    verdict = Reading("yes", 0, 0, 0, 1.0, 0.4, 0.6, "yes")
-    assert answer(FakeWriter("both", both), FakeReader(verdict), rows) == "yes"
     name = Reading("film B", 0, 0, 0, 1.0, 0.4, 0.6)
-    assert answer(FakeWriter("which", both), FakeReader(name), rows) == "B"
+    reader = FakeReader(name)
+    assert answer(FakeWriter("which", BOTH), reader, rows) == "B"
+    assert reader.requests[0].kinds == "span"
 
 
 def test_the_last_placeholder_answers():
@@ -138,6 +192,7 @@ def test_an_open_question_is_read_or_left():
     chain = FakeWriter("none", FILMS[:2])
     assert answer(chain, FakeReader(said), ()) == "1900"
     assert answer(chain, FakeReader(), ()) is None
+    assert answer(chain, FakeReader(said), (), min_here=0.95) is None
 
 
 def test_resolved_triplets_are_read_too():
@@ -153,5 +208,9 @@ def test_vanilla_reads_chunks_or_else_the_question():
     replies = asyncio.run(TrainedEvidenceReader(reader).read(items))
     assert [reply.value.text for reply in replies] == ["Hitchcock", "Hitchcock"]
     assert [one.passages for one in reader.requests] == [("Vertigo. By Hitchcock.",), ("A or B?",)]
+    assert [one.kinds for one in reader.requests] == ["span", "span"]
+    asked = [(Question("q", "Is it by Hitchcock?"), evidence)]
+    asyncio.run(TrainedEvidenceReader(reader).read(asked))
+    assert reader.requests[-1].kinds == "any"
     unsure = asyncio.run(TrainedEvidenceReader(reader, min_here=0.8).read(items))
     assert [reply.value.text for reply in unsure] == [None, None]

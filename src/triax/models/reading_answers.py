@@ -60,6 +60,7 @@ def best_answer(
     windows: Sequence[tuple[int, Window]],
     scores: Sequence[RowScores],
     allows_verdicts: bool = False,
+    allows_spans: bool = True,
 ) -> Best | None:
     """The best answer over all windows of a query's passages; None without any candidate.
 
@@ -71,6 +72,7 @@ def best_answer(
         windows: each with the number of its passage.
         scores: of each window.
         allows_verdicts: whether yes and no are answers to this query.
+        allows_spans: whether pieces of the passages are.
     """
     mentions: dict[str, list[Reading]] = {}
     for (passage, window), row in zip(windows, scores, strict=True):
@@ -80,7 +82,8 @@ def best_answer(
                 margin = float(row.verdicts[verdict]) - none
                 one = Reading(kind, passage, 0, 0, margin, 0.0, 0.0, kind)
                 mentions.setdefault(f"verdict {kind}", []).append(one)
-        for score, start, end in zip(row.spans, row.starts, row.ends, strict=True):
+        spans = zip(row.spans, row.starts, row.ends, strict=True) if allows_spans else ()
+        for score, start, end in spans:
             low, high = window.characters(int(start), int(end))
             text = passages[passage][low:high].strip()
             if text:

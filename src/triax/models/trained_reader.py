@@ -87,7 +87,7 @@ class TrainedReader:
 
         Args:
             requests: one without passages gives None.
-            allows_verdicts: whether yes and no may be answers.
+            allows_verdicts: whether yes and no may be answers to those that do not say "span".
             progress: is called with the number of rows done.
         """
         with self._lock:
@@ -113,7 +113,8 @@ class TrainedReader:
                 one.passages,
                 [(number, window) for number, window, _ in members],
                 [score for *_, score in members],
-                allows_verdicts,
+                allows_verdicts and one.kinds != "span",
+                one.kinds != "verdict",
             )
             found.append(None if best is None else calibrated(best, self._calibration))
         return found

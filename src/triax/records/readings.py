@@ -8,10 +8,14 @@ ReadingKind = Literal["span", "yes", "no"]
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """One query, a question or a triplet with `?` where the answer belongs, and its passages."""
+    """One query, a question or a triplet with `?` where the answer belongs, and its passages.
+
+    `kinds` says what may answer it: spans, the verdicts yes and no, or any of them.
+    """
 
     query: str
     passages: tuple[str, ...]
+    kinds: Literal["any", "span", "verdict"] = "any"
 
 
 @dataclass(frozen=True, slots=True)
