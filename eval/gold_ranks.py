@@ -35,7 +35,7 @@ def main(cfg: DictConfig) -> None:
     told = {"questions": len(questions), "left_out": len(corpus.questions) - len(questions)}
     for system in cfg.systems:
         started = time.monotonic()
-        score = _scores(cfg, system, index, encoder)
+        score = _scores(cfg, system, index, encoder, folder / "calls.jsonl")
         with track(f"{cfg.name}, {system}", len(questions)) as progress:
             found = rank_gold(score, chunk_documents, questions, progress=progress)
         write_jsonl(
@@ -53,10 +53,11 @@ def main(cfg: DictConfig) -> None:
     print(json.dumps({"folder": str(folder), **told}))
 
 
-def _scores(cfg: DictConfig, system: str, index, encoder):
+def _scores(cfg: DictConfig, system: str, index, encoder, ledger_path: Path):
     """Groups of queries to scores of every chunk."""
     if system == "graph":
-        return instantiate(cfg.graph)(index=index, encoder=encoder).scores
+        made = instantiate(cfg.graph)
+        return wiring.open_retriever(cfg, made, index, encoder, ledger_path).scores
     scorer = {"dense": "encoder", "bm25": "bm25"}.get(system)
     if scorer is None:
         raise ValueError(f"systems has {system!r}; expected some of ['bm25', 'dense', 'graph']")

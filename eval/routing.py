@@ -2,10 +2,11 @@
 
 python eval/routing.py labels=artifacts/router_labels/hotpotqa part=test
 
-With `index=` (a folder of eval/index.py, of the corpus that the labels are of) the gates over a
-first search are controls too. With two answered and scored runs, vanilla_run= and graph_run=, one a
-side, every router is also scored by the answers that its routes choose, over all questions of both
-runs that it did not learn from; with rewritten_run= (+experiment=sweep_rewritten) tau is swept.
+With `searched_index=` (a folder of eval/index.py, of the corpus that the labels are of) the gates
+over a first search are controls too. With two answered and scored runs, vanilla_run= and
+graph_run=, one a side, every router is also scored by the answers that its routes choose, over all
+questions of both runs that it did not learn from; with rewritten_run= (+experiment=sweep_rewritten)
+tau is swept.
 """
 
 import asyncio
@@ -114,14 +115,17 @@ def _routers(cfg: DictConfig, train, validation, asked) -> dict:
     }
     if unknown := sorted(set(cfg.systems) - set(made)):
         sys.exit(f"error: systems has {unknown}; expected some of {sorted(made)}")
-    left = [name for name in cfg.systems if name in SEARCHING and not cfg.index]
+    left = [name for name in cfg.systems if name in SEARCHING and not cfg.searched_index]
     if left:
-        print(f"left out: {', '.join(left)}, which search; give index= to have them", flush=True)
+        print(
+            f"left out: {', '.join(left)}, which search; give searched_index= to have them",
+            flush=True,
+        )
     return {name: made[name]() for name in cfg.systems if name not in left}
 
 
 def _unfitted(cfg: DictConfig) -> RetrievalGate:
-    folder = Path(cfg.index).expanduser()
+    folder = Path(cfg.searched_index).expanduser()
     if not (folder / "manifest.json").is_file():
         sys.exit(f"error: {folder} holds no index; run eval/index.py first")
     encoder = instantiate(cfg.encoder)

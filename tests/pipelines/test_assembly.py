@@ -194,3 +194,25 @@ def test_t2rag_has_no_bill_for_a_filter_that_asks():
             synthesizer=PromptedSynthesizer,
             retriever=partial(open_graph_retriever, triplet_filter=partial(LlmTripletFilter)),
         )
+
+
+def test_a_router_that_searches_gets_the_index(tmp_path):
+    from triax.extraction.verbalize import propositions
+    from triax.indexing.updates import build_index
+    from triax.retrieval.dense import DenseRetriever
+    from triax.routing.gated import RetrievalGate
+
+    encoder = HashingEncoder(64)
+    index = build_index(CHUNKS, propositions(FACTS), encoder, tmp_path / "index", extractor="toy")
+    given = assembly.Parts(
+        ScriptedCompleter(["Hitchcock"] * 2), encoder, CHUNKS, lambda: index, lambda: FACTS
+    )
+    sides = {
+        side: partial(assembly.closed_book, reader=PromptedReader) for side in ("vanilla", "graph")
+    }
+    for threshold, route in ((-1.0, "vanilla"), (2.0, "graph")):
+        router = partial(
+            RetrievalGate, retriever=partial(DenseRetriever), signal="top", threshold=threshold
+        )
+        trace = ask(assembly.hybrid(given, router=router, **sides))
+        assert (trace.answer, trace.routing.route) == ("Hitchcock", route)

@@ -65,3 +65,90 @@ def test_missing_pieces_are_named(home):
     assert gone.returncode and "eval/gold_ranks.py" in gone.stderr
     gone = run(home, "eval", "routing", "labels=/no/such", check=False)
     assert gone.returncode and "train/label_router.py" in gone.stderr
+
+
+KINDS = {True: "who is the mother of the director of film {}", False: "when did film {} come out"}
+
+
+@pytest.fixture
+def answered(home, tmp_path):
+    """Labels of 60 questions, and runs in which all of 24 others went one way, hand-made.
+
+    Every third needs the graph. Vanilla retrieval answers the others, the graph these; a rewriting
+    helps nothing. The last two have no label; the graph answers both.
+    """
+    from triax.extraction.verbalize import propositions
+    from triax.indexing.hashing import HashingEncoder
+    from triax.indexing.updates import build_index
+    from triax.records.documents import Chunk
+    from triax.records.routes import RouterExample
+    from triax.records.triplets import Extraction, Triplet
+
+    def example(n):
+        need = n % 3 == 0
+        text = KINDS[need].format(n)
+        return RouterExample(f"q{n}", text, "", not need, need, None, None, 1).to_json()
+
+    def write(path, rows):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    labels = {"train": range(40), "validation": range(40, 60), "test": range(60, 82)}
+    for part, numbers in labels.items():
+        write(tmp_path / f"labels/{part}.jsonl", [example(n) for n in numbers])
+    (tmp_path / "labels/config.json").write_text('{"part": "test"}')
+    # Questions that a router learnt from are in the runs too, and must not count.
+    for side in ("vanilla", "graph", "rewritten"):
+        rows = []
+        for n in [0, *range(60, 84)]:
+            good = {"vanilla": n % 3 != 0, "graph": n % 3 == 0 or n > 81, "rewritten": False}[side]
+            rows.append({"question_id": f"q{n}", "em": float(good), "f1": float(good)})
+        write(tmp_path / side / "per_question.jsonl", rows)
+        texts = [KINDS[n % 3 == 0].format(n) for n in [0, *range(60, 84)]]
+        told = [
+            {"question_id": row["question_id"], "question": text} for row, text in zip(rows, texts)
+        ]
+        write(tmp_path / side / "answers.jsonl", told)
+    chunks = [Chunk(f"c{n}", f"d{n}", f"film {n} came out when", "") for n in range(10)]
+    facts = propositions([Extraction("c0", (Triplet("film 0", "came out", "1990"),))])
+    build_index(chunks, facts, HashingEncoder(), tmp_path / "index", extractor="toy")
+    return [f"labels={tmp_path}/labels", f"searched_index={tmp_path}/index", "encoder=hashing"] + [
+        f"{side}_run={tmp_path}/{side}" for side in ("vanilla", "graph", "rewritten")
+    ]
+
+
+def test_answers_are_composed_by_route(home, answered):
+    pytest.importorskip("sklearn")
+    systems = "systems=[always_vanilla,always_graph,tfidf,gated,gated_boosted,oracle]"
+    done = run(home, "eval", "routing", "name=composed", systems, *answered)
+    assert "answers of 24 questions" in done.stdout and "gated: margin below" in done.stdout
+    folder = Path(home["TRIAX_RUNS"]) / "routing" / "composed"
+    table = json.loads((folder / "metrics.json").read_text())
+    f1 = {name: row["answer/f1"] for name, row in table.items() if name != "config"}
+    # 8 of 24 (60 to 81 by threes) need the graph, which answers 82 and 83 besides.
+    assert f1["always_vanilla"] == pytest.approx(16 / 24)
+    assert f1["always_graph"] == pytest.approx(10 / 24)
+    assert f1["oracle"] == f1["tfidf"] == pytest.approx(1.0)
+    assert table["oracle"]["answer/graph_ratio"] == pytest.approx(8 / 24)
+    sweep = [json.loads(line) for line in (folder / "sweep.jsonl").open()]
+    assert {row["router"] for row in sweep} == {"tfidf", "gated", "gated_boosted"}
+    ends = {row["graph_ratio"]: row["f1"] for row in sweep if row["graph_ratio"] in (0, 1)}
+    assert ends == {0: pytest.approx(16 / 24), 1: pytest.approx(10 / 24)}
+    # What is rewritten is lost: with growing tau the 8 of the graph, one after another.
+    taus = [json.loads(line) for line in (folder / "tau.jsonl").open()]
+    taus = [row for row in taus if row["router"] == "tfidf"]
+    assert taus[0] == {"router": "tfidf", "tau": 0.0, "rewritten_ratio": 0.0, "f1": 1.0}
+    assert taus[-1]["rewritten_ratio"] == pytest.approx(8 / 24)
+    for row in taus:
+        assert row["f1"] == pytest.approx(1 - row["rewritten_ratio"])
+    for figure in ("sweep", "tau"):
+        assert (folder / f"{figure}.svg").read_text().startswith("<svg")
+
+
+def test_what_cannot_be_composed_or_searched_is_said(home, answered):
+    found = run(home, "eval", "routing", "systems=[gated,oracle]", *answered[:1])
+    assert "left out: gated" in found.stdout and "| gated" not in found.stdout
+    gone = run(home, "eval", "routing", *answered[:1], answered[3], check=False)
+    assert gone.returncode and "give both" in gone.stderr
+    gone = run(home, "eval", "routing", *answered[:1], "searched_index=/no/such", check=False)
+    assert gone.returncode and "eval/index.py" in gone.stderr

@@ -197,12 +197,13 @@ def read_places(
     says that no triplet helps gives an empty list.
     """
     text = answer.text or ""
-    parsed = parse_triplets(text, is_cut=answer.finish_reason == "length")
+    is_cut = answer.finish_reason == "length"
+    parsed = parse_triplets(text, is_cut=is_cut)
     if parsed.status == "empty" and _SAYS_NONE.search(text):
         return []
     said = [" ".join(one.fields) for one in parsed.triplets]
     if not said and "<think>" not in text.rpartition("</think>")[2]:
-        said = bare_lines(text.rpartition("</think>")[2])
+        said = bare_lines(text.rpartition("</think>")[2], is_cut=is_cut)
     texts = [normalise(" ".join(one.triplet.fields)) for one in candidates]
     places: dict[int, None] = {}
     for one in map(normalise, said):
