@@ -8,7 +8,9 @@ from safetensors.numpy import load_file
 
 from triax.models.span_reader import MAX_SPAN, NOT_HERE
 from triax.models.trained_reader import TrainedReader
+from triax.records.files import read_jsonl, write_jsonl
 from triax.records.readings import ReadRequest
+from triax.training.lessons.slots import read_slots
 from triax.training.loop import Schedule, fit
 from triax.training.optimizer import adamw_linear
 from triax.training.tasks.resolve import ResolveTask
@@ -173,3 +175,38 @@ def test_a_run_starts_from_the_weights_of_another(task, base, data, tmp_path):
     told, fresh = again.build(0)(*rows).flat, task.build(0)(*rows).flat
     assert np.abs(np.asarray(told - first(*rows).flat)).max() < 1e-2  # float16 files
     assert np.abs(np.asarray(told - fresh)).max() > 1e-3
+
+
+def test_a_run_starts_from_the_mean_of_several(task, base, data, tmp_path):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for seed, folder in enumerate(folders):
+        task.save(task.build(seed), folder)
+    again = ResolveTask(
+        str(data),
+        {"musique": 4},
+        str(base),
+        8,
+        24,
+        192,
+        buckets=(24,),
+        start_from=[str(folder) for folder in folders],
+    )
+    name = "verdict_head.kernel"
+    one, two = (load_file(folder / "adapter.safetensors")[name] for folder in folders)
+    mean = (one.astype(np.float32) + two) / 2
+    np.testing.assert_allclose(again.build(0).verdict_head.kernel[...], mean, atol=1e-6)
+
+
+def test_a_step_that_is_learnt_with_another_question_is_not_held(base, data, tmp_path):
+    rows = list(read_jsonl(data / "musique" / "train.jsonl.gz"))
+    twins = [{**row, "id": f"twin {row['id']}"} for row in rows]
+    write_jsonl(tmp_path / "musique" / "train.jsonl.gz", [*rows, *twins])
+    write_jsonl(tmp_path / "musique" / "corpus.jsonl.gz", rows[0]["paragraphs"])
+    task = ResolveTask(
+        str(tmp_path), {"musique": 1}, str(base), validated=("musique",), held_out=0.3
+    )
+    learnt, held, _ = task._lessons
+    apart = {one.id for one in read_slots(tmp_path, "musique")} - {one.id for one in learnt}
+    queries = {one.query for one in learnt}
+    assert {one.id for one in held} < apart  # some of those set apart have a twin that is learnt
+    assert not queries & {one.query for one in held}

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
@@ -69,8 +70,9 @@ class ResolveTask:
         validated: the sources whose held-out lessons choose the step.
         held_for_calibration: share of each other source's questions that are kept for the
             calibration alone, at most `max_calibration` lessons a source.
-        start_from: the weights of a run of this task that is to be trained further; fresh ones
-            without.
+        start_from: the weights of a run of this task that is to be trained further, or of several,
+            whose mean is taken (Wortsman et al. 2022, "Model soups", section 2: they must come of
+            one run); fresh ones without.
         limit: at most so many lessons a source (for trials).
     """
 
@@ -86,7 +88,7 @@ class ResolveTask:
     held_for_calibration: float = 0.06
     max_calibration: int = 80
     dtype: str = "float32"
-    start_from: str | None = None
+    start_from: str | Sequence[str] | None = None
     limit: int | None = None
     rows_multiple: int = 1
     buckets: Sequence[int] = (64, 96, 128, 160, 192)
@@ -132,6 +134,12 @@ class ResolveTask:
             whole, part = int(times), times - int(times)
             learnt += lessons * whole
             learnt += [one for one in lessons if _draw(one.id, "part") < part]
+        # Questions share steps: a held lesson that is also learnt would show memory.
+        seen = {one.query.casefold() for one in learnt}
+        held, calibrating = (
+            [one for one in some if one.query.casefold() not in seen]
+            for some in (held, calibrating)
+        )
         return learnt, held, calibrating
 
     @cached_property
@@ -174,8 +182,13 @@ class ResolveTask:
         """The base encoder with fresh adapters and heads, or those of `start_from`."""
         encoder, _ = load_encoder(self._base_folder, self.dtype)
         model = build_reader(encoder, self.rank, seed)
-        if self.start_from is not None:
-            load_adapter(Path(self.start_from).expanduser(), model, self.trainable)
+        given = self.start_from or ()
+        found = []
+        for folder in [given] if isinstance(given, str) else given:
+            load_adapter(Path(folder).expanduser(), model, self.trainable)
+            found.append(jax.tree.map(jnp.copy, nnx.state(model, self.trainable)))
+        if found:
+            nnx.update(model, jax.tree.map(lambda *values: sum(values) / len(values), *found))
         return model
 
     def batch(self, step: int, seed: int) -> dict[str, np.ndarray]:
