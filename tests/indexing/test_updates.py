@@ -40,6 +40,14 @@ def test_vectors_are_those_of_the_texts(tmp_path, toy, dtype):
     assert [path.name for path in tmp_path.iterdir()] == ["i"]
 
 
+def test_progress_counts_on_over_both_stages(tmp_path, toy):
+    told = []
+    index = build_index(*toy(A + B), HashingEncoder(32), tmp_path / "i", progress=told.append)
+    texts = {p.text for p in index.tables.all_propositions()}
+    passages = {chunk.passage for chunk in index.tables.all_chunks()}
+    assert told == [len(texts), len(texts) + len(passages)]
+
+
 def test_r18_the_order_of_documents_does_not_change_a_byte(tmp_path, toy):
     one = build_index(*toy(A + B), HashingEncoder(32), tmp_path / "one")
     other = build_index(*toy((B + A)[::-1]), HashingEncoder(32), tmp_path / "other")

@@ -74,7 +74,8 @@ def build_index(
         if not embeds_chunks:
             return vectors.astype(dtype, copy=False), None
         passages = [chunk.passage for chunk in tables.all_chunks()]
-        of_chunks = embed(passages, encoder, _work(folder) / "chunks", "passage", progress)
+        rest = _behind(len(set(texts)), progress)
+        of_chunks = embed(passages, encoder, _work(folder) / "chunks", "passage", rest)
         return vectors.astype(dtype, copy=False), of_chunks.astype(dtype, copy=False)
 
     return _write(folder, tables, identity, make)
@@ -210,3 +211,8 @@ def _write(
         refuse_other(folder, identity)
     shutil.rmtree(_work(folder), ignore_errors=True)
     return load_index(folder)
+
+
+def _behind(done: int, progress: Progress) -> Progress:
+    """Progress of a second stage, counted on from the first."""
+    return None if progress is None else lambda count: progress(done + count)
