@@ -124,8 +124,9 @@ def write_greedily(
         logits, cache = model.step(memory, cache, state.last, n)
         allowed = rules.allowed(state, starts_word, copyable, max_outputs - n)
         logits = jnp.where(allowed, logits, _NEVER)
-        merged = merge_ways(logits, tokens, allowed)
-        logits = jnp.where((state.field == 1)[:, None], merged, logits)
+        if model.config.merges_ways:
+            merged = merge_ways(logits, tokens, allowed)
+            logits = jnp.where((state.field == 1)[:, None], merged, logits)
         best = jnp.argmax(logits, axis=-1).astype(jnp.int32)
         outputs = outputs.at[:, n].set(best)
         return n + 1, rules.step(state, best), cache, outputs

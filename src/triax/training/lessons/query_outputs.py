@@ -1,8 +1,9 @@
 """Lessons of decomposition as output numbers: which words are copied, which are written.
 
 A word of a triplet is copied where the question has it within a run of the triplet's words, or
-where the vocabulary cannot write it; else it is written. A word that can be had in neither way is
-left out.
+where the vocabulary cannot write it; else it is written. Only one way is right, since the word is
+fed back in that way: a copied word says where to read on, a written one does not. A word that can
+be had in neither way is left out.
 """
 
 from collections import Counter
@@ -101,18 +102,12 @@ def _encode_field(
         run, begins = _longest_run(words[n:], source, starts)
         written = all(piece in vocabulary.number for piece in word)
         if run and (is_name or run > 1 or not written):
-            pieces = [piece for found in words[n : n + run] for piece in found]
-            for k, piece in enumerate(pieces):
-                # A name has to be copied, so that it keeps its letters.
-                token = -1 if is_name else vocabulary.number.get(piece, -1)
+            for k in range(sum(map(len, words[n : n + run]))):
                 copies = tuple(begin + k for begin in begins)
-                rows.append((size + copies[0], token, copies))
+                rows.append((size + copies[0], -1, copies))
             n += run
         elif written:
-            same = [begin for begin in starts if _matches(word, source, begin)]
-            for k, piece in enumerate(word):
-                number = vocabulary.number[piece]
-                rows.append((number, number, tuple(begin + k for begin in same)))
+            rows.extend((vocabulary.number[piece],) * 2 + ((),) for piece in word)
             n += 1
         else:
             n += 1
