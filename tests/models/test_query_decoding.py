@@ -4,7 +4,7 @@ import pytest
 from flax import nnx
 from tiny_questions import VOCABULARY, tiny_reader, tiny_writer
 
-from triax.models.query_decoding import QueryDecoder, merge_ways, pad_sources
+from triax.models.query_decoding import QueryDecoder, pad_sources
 from triax.models.query_vocabulary import QueryVocabulary, WritingRules
 
 QUESTIONS = [
@@ -27,13 +27,7 @@ def test_it_takes_the_best_of_what_is_allowed():
     for n in range(24):
         logits = np.asarray(score(model, jnp.asarray(given)))[:, n]
         allowed = rules.allowed(state, arrays[3], arrays[2], 24 - n)
-        p = np.exp(np.where(allowed, logits, -np.inf)[0] - logits.max())
-        if state.field[0] == 1:  # in predicates, a piece counts as one however it is had
-            for place, number in enumerate(VOCABULARY.piece_numbers(source)):
-                if number >= 0 and allowed[0, number]:
-                    p[number] += p[len(VOCABULARY) + place]
-                    p[len(VOCABULARY) + place] = 0.0
-        outputs.append(int(p.argmax()))
+        outputs.append(int(np.where(allowed, logits, -np.inf)[0].argmax()))
         state = rules.step(state, np.array(outputs[-1:]))
         if n < 23:
             given[0, n + 1] = outputs[-1]
@@ -58,20 +52,3 @@ def test_settings_that_do_not_fit():
         QueryDecoder(model, QueryVocabulary(("none", "max"), ("a",)))
     with pytest.raises(ValueError, match="at most 8 are read"):
         pad_sources(tiny_reader().read(QUESTIONS), 3, (8,))
-
-
-def test_a_piece_that_can_be_written_or_copied_is_one_choice():
-    """Vocabulary of 3, two places: place 0 has the piece of token 1, place 1 has none."""
-    p = np.array([[0.35, 0.2, 0.05, 0.3, 0.1]])
-    tokens = jnp.array([[1, -1]])
-    allowed = jnp.ones((1, 5), bool)
-    merged = np.exp(np.asarray(merge_ways(jnp.log(jnp.asarray(p)), tokens, allowed)))
-    assert np.allclose(merged, [[0.35, 0.5, 0.05, 0.0, 0.1]], atol=1e-6)
-
-
-def test_what_may_not_be_written_stays_a_copy():
-    p = np.array([[0.4, 0.0, 0.1, 0.3, 0.2]])
-    allowed = jnp.array([[True, False, True, True, True]])
-    logits = jnp.where(allowed, jnp.log(jnp.asarray(p)), -1e30)
-    merged = np.exp(np.asarray(merge_ways(logits, jnp.array([[1, -1]]), allowed)))
-    assert np.allclose(merged, p, atol=1e-6)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from triax.models.query_vocabulary import (
     KIND_END,
@@ -61,10 +61,9 @@ class QueryDecoder:
             mask: Array,
             copyable: Array,
             word: Array,
-            tokens: Array,
         ) -> Array:
             rebuilt = nnx.merge(graph, jax.tree.unflatten(tree, leaves))
-            return write_greedily(rebuilt, rules, ids, mask, copyable, word, tokens, max_outputs)
+            return write_greedily(rebuilt, rules, ids, mask, copyable, word, max_outputs)
 
         self._run = run
 
@@ -89,10 +88,7 @@ class QueryDecoder:
 
     def _outputs(self, sources: Sequence[Source], rows: int) -> list[list[int]]:
         arrays = pad_sources(sources, rows, PLACES)
-        tokens = np.full(arrays[0].shape, -1, np.int32)
-        for row, source in enumerate(sources):
-            tokens[row, : len(source.ids)] = self.vocabulary.piece_numbers(source)
-        return np.asarray(self._run(self._leaves, *arrays, tokens)).tolist()
+        return np.asarray(self._run(self._leaves, *arrays)).tolist()
 
 
 def write_greedily(
@@ -102,13 +98,9 @@ def write_greedily(
     mask: Bool[Array, "rows places"],
     copyable: Bool[Array, "rows places"],
     starts_word: Bool[Array, "rows places"],
-    tokens: Int[Array, "rows places"],
     max_outputs: int,
 ) -> Int[Array, "rows outputs"]:
-    """The outputs of each row; after its end come more ends. Traced by jit.
-
-    `tokens` has the vocabulary's number of the piece at each place, -1 where it has none.
-    """
+    """The outputs of each row; after its end come more ends. Traced by jit."""
     rows = ids.shape[0]
     memory = model.read(ids, mask, copyable)
     start = rules.start(rows, ids.shape[1])
@@ -123,38 +115,12 @@ def write_greedily(
         n, state, cache, outputs = carry
         logits, cache = model.step(memory, cache, state.last, n)
         allowed = rules.allowed(state, starts_word, copyable, max_outputs - n)
-        logits = jnp.where(allowed, logits, _NEVER)
-        if model.config.merges_ways:
-            merged = merge_ways(logits, tokens, allowed)
-            logits = jnp.where((state.field == 1)[:, None], merged, logits)
-        best = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+        best = jnp.argmax(jnp.where(allowed, logits, _NEVER), axis=-1).astype(jnp.int32)
         outputs = outputs.at[:, n].set(best)
         return n + 1, rules.step(state, best), cache, outputs
 
     carry = (jnp.int32(0), start, model.empty_cache(rows, max_outputs), outputs)
     return jax.lax.while_loop(going, body, carry)[3]
-
-
-def merge_ways(
-    logits: Float[Array, "rows choices"],
-    tokens: Int[Array, "rows places"],
-    allowed: Bool[Array, "rows choices"],
-) -> Float[Array, "rows choices"]:
-    """Log probabilities in which a piece that can be written or copied is one choice: written.
-
-    In predicates both ways are right in the lessons, so each alone has a part of the probability
-    only; and a single word was fed to the decoder as written.
-    """
-    places = tokens.shape[1]
-    size = logits.shape[1] - places
-    p = jax.nn.softmax(logits, axis=-1)
-    rows = jnp.arange(logits.shape[0])[:, None]
-    number = jnp.maximum(tokens, 0)
-    moves = (tokens >= 0) & allowed[rows, number]
-    moved = jnp.where(moves, p[:, size:], 0.0)
-    written = p[:, :size].at[rows, number].add(moved)
-    merged = jnp.concatenate([written, p[:, size:] - moved], axis=-1)
-    return jnp.where(allowed, jnp.log(jnp.maximum(merged, 1e-30)), _NEVER)
 
 
 def pad_sources(

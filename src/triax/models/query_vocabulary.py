@@ -152,12 +152,6 @@ class QueryVocabulary:
         """The number of an operator's token."""
         return self.number[f"<{name}>"]
 
-    def piece_numbers(self, source: Source) -> list[int]:
-        """The number of the token that writes each piece of a question, -1 where there is none."""
-        first = self._first_operator + len(self.operators)
-        numbers = (self.number.get(piece, -1) for piece in source.pieces)
-        return [n if n >= first else -1 for n in numbers]
-
     def placeholder(self, n: int) -> int:
         """The number of the token `?n`."""
         return self.number[f"?{n}"]

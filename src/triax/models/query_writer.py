@@ -24,11 +24,7 @@ TRAINABLE = nnx.Any(nnx.LoRAParam, nnx.All(nnx.Param, nnx.Not(nnx.PathContains("
 
 @dataclass(frozen=True, slots=True)
 class WriterConfig:
-    """The shape of a decoder; `max_outputs` bounds what it can write.
-
-    `merges_ways`: whether the lessons left it open if a word of a predicate is written or copied,
-    so that both ways are one choice.
-    """
+    """The shape of a decoder; `max_outputs` bounds what it can write."""
 
     vocab_size: int
     width: int = 256
@@ -36,7 +32,6 @@ class WriterConfig:
     num_heads: int = 4
     inner_width: int = 768
     max_outputs: int = 128
-    merges_ways: bool = True
 
     def __post_init__(self) -> None:
         if self.width % self.num_heads:

@@ -177,12 +177,7 @@ class DecomposeTask:
 
     @property
     def _config(self) -> WriterConfig:
-        return WriterConfig(
-            len(self.vocabulary),
-            max_outputs=2 * self.buckets[-1],
-            merges_ways=False,
-            **self._shape,
-        )
+        return WriterConfig(len(self.vocabulary), max_outputs=2 * self.buckets[-1], **self._shape)
 
     def batch(self, step: int, seed: int) -> dict[str, np.ndarray]:
         """Questions, outputs and the right ways to write each of them."""
