@@ -180,11 +180,10 @@ def test_the_last_placeholder_answers():
     assert answer(FakeWriter("none", chain), FakeReader(), RESOLVED) == "13 August 1899"
 
 
-def test_a_surer_reading_of_the_question_goes_before_it():
-    said = Reading("1900", 0, 0, 4, 3.0, 0.75, 0.9)
+def test_a_bound_value_goes_before_a_surer_reading_of_the_question():
+    said = Reading("1900", 0, 0, 4, 3.0, 0.99, 0.99)
     chain = FakeWriter("none", FILMS[:2])
-    assert answer(chain, FakeReader(said), RESOLVED) == "1900"  # 0.75 against 0.7
-    assert answer(chain, FakeReader(said), RESOLVED, trusts_slots=1.2) == "13 August 1899"
+    assert answer(chain, FakeReader(said), RESOLVED) == "13 August 1899"
 
 
 def test_an_open_question_is_read_or_left():

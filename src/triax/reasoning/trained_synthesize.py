@@ -98,18 +98,17 @@ def branches(triplets: Sequence[QueryTriplet]) -> dict[str, list[str]]:
 class TrainedSynthesizer:
     """Answers from what is bound; reads the question where that does not reach.
 
-    Without a comparison the answer is the value of the last placeholder, unless reading the whole
-    question over the last evidence gives an answer that is more probably right. A comparison is
-    computed; where a value is missing, what the reader says is put down to the nearest compared
-    name, or is what both share. Yes and no are for questions that ask so, and are read from the
-    starts of the compared names' passages together. It asks no completer, and takes one so that
-    it can stand wherever a prompted one does.
+    Without a comparison the answer is the value of the last placeholder, or else what reading the
+    whole question over the last evidence gives. A comparison is computed; where a value is
+    missing, what the reader says is put down to the nearest compared name, or is what both share.
+    Yes and no are for questions that ask so, and are read from the starts of the compared names'
+    passages together. It asks no completer, and takes one so that it can stand wherever a prompted
+    one does.
     """
 
     writer: Writer
     reader: PassageReader
     min_here: float | int = 0
-    trusts_slots: float | int = 1
     completer: Completer | None = None
 
     async def synthesize(self, endings: Sequence[Ending]) -> list[Reply[Short]]:
@@ -134,11 +133,9 @@ class TrainedSynthesizer:
             return direct.text if direct else None
         leaves = [name for names in compared.values() for name in names]
         last = leaves[-1] if leaves else ""
-        if last not in bound.values:
-            return direct.text if direct else None
-        if direct and direct.p_right > self.trusts_slots * bound.confidence[last]:
-            return direct.text
-        return bound.values[last]
+        if last in bound.values:
+            return bound.values[last]
+        return direct.text if direct else None
 
 
 def _compared(
