@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from triax.extraction.prompted import TRIPLETS_SCHEMA
 from triax.llm.ledger import usage_of
 from triax.records.completions import Completion, CompletionRequest, Grammar, Message
 from triax.records.text import normalise
@@ -65,28 +66,7 @@ SHOTS = (
         (),
     ),
 )
-GRAMMAR = Grammar(
-    "json_schema",
-    json.dumps(
-        {
-            "type": "object",
-            "properties": {
-                "triplets": {
-                    "type": "array",
-                    "items": {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "minItems": 3,
-                        "maxItems": 3,
-                    },
-                }
-            },
-            "required": ["triplets"],
-            "additionalProperties": False,
-        },
-        sort_keys=True,
-    ),
-)
+GRAMMAR = Grammar("json_schema", json.dumps(TRIPLETS_SCHEMA, sort_keys=True))
 
 
 class LlmTripletFilter:

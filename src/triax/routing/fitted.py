@@ -66,6 +66,7 @@ class TfidfReader:
             ModuleNotFoundError: scikit-learn is not installed; the message says how.
         """
         try:
+            from sklearn.base import clone
             from sklearn.feature_extraction.text import TfidfVectorizer
             from sklearn.linear_model import LogisticRegression
         except ModuleNotFoundError as error:
@@ -75,14 +76,8 @@ class TfidfReader:
             ) from error
         words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
         rows = words.fit_transform([one.question for one in train])
-        sides = []
-        for side in ("vanilla", "graph"):
-            targets = [getattr(one, side) for one in train]
-            if len(set(targets)) == 1:  # a side that is always good, or never
-                sides.append(float(targets[0]))
-                continue
-            model = LogisticRegression(class_weight="balanced", max_iter=1000, random_state=seed)
-            sides.append(model.fit(rows, targets))
+        model = LogisticRegression(class_weight="balanced", max_iter=1000, random_state=seed)
+        sides = fit_sides(train, lambda targets: clone(model).fit(rows, targets))
         self._parts = (words, sides)
         p = self.read([one.question for one in validation])
         found = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in validation])
@@ -95,10 +90,24 @@ class TfidfReader:
             raise RuntimeError("the TF-IDF control is not fitted; call fit first")
         words, sides = self._parts
         rows = words.transform(list(questions))
-        columns = [
-            np.full(len(questions), side)
-            if isinstance(side, float)
-            else side.predict_proba(rows)[:, 1]
-            for side in sides
-        ]
-        return np.stack(columns, axis=1)
+        return side_probabilities(sides, rows)
+
+
+def fit_sides(
+    train: Sequence[RouterExample], fit: Callable[[list[bool]], Any]
+) -> list[float | Any]:
+    """A classifier of "suffices" for vanilla and for the graph, by `fit` of the labels.
+
+    A side that always suffices, or never, has that as a number in its place.
+    """
+    labels = [[getattr(one, side) for one in train] for side in ("vanilla", "graph")]
+    return [float(found[0]) if len(set(found)) == 1 else fit(found) for found in labels]
+
+
+def side_probabilities(sides: Sequence[Any], rows: Any) -> Float[np.ndarray, "rows 2"]:
+    """Probabilities that each of `fit_sides`'s two suffices, for rows of features."""
+    columns = [
+        np.full(rows.shape[0], side) if isinstance(side, float) else side.predict_proba(rows)[:, 1]
+        for side in sides
+    ]
+    return np.stack(columns, axis=1)

@@ -17,6 +17,7 @@ from triax.records.questions import Question
 from triax.records.routes import RouterExample, Routing
 from triax.records.verbs import Completer, PassageReader, Retriever
 from triax.routing.first_search import READ, SIGNALS, FirstSearch, Signal
+from triax.routing.fitted import fit_sides, side_probabilities
 from triax.scoring.thresholds import Objective, best_threshold, cuts, sweep_thresholds
 
 Progress = Callable[[int], None]
@@ -122,6 +123,7 @@ class SearchReader:
             ModuleNotFoundError: scikit-learn is not installed; the message says how.
         """
         try:
+            from sklearn.base import clone
             from sklearn.ensemble import GradientBoostingClassifier
             from sklearn.utils.class_weight import compute_sample_weight
         except ModuleNotFoundError as error:
@@ -130,16 +132,13 @@ class SearchReader:
                 "'triax[controls]'"
             ) from error
         rows = self.search.look([one.question for one in train], progress=progress)
-        sides: list[Any] = []
-        for side in ("vanilla", "graph"):
-            targets = [getattr(one, side) for one in train]
-            if len(set(targets)) == 1:  # a side that is always good, or never
-                sides.append(float(targets[0]))
-                continue
-            model = GradientBoostingClassifier(random_state=seed)
-            weights = compute_sample_weight("balanced", targets)
-            sides.append(model.fit(rows, targets, sample_weight=weights))
-        self._sides = sides
+        model = GradientBoostingClassifier(random_state=seed)
+        self._sides = fit_sides(
+            train,
+            lambda targets: clone(model).fit(
+                rows, targets, sample_weight=compute_sample_weight("balanced", targets)
+            ),
+        )
         p = self.read([one.question for one in validation])
         found = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in validation])
         self.config = {"threshold": best_threshold(found, select).threshold}
@@ -149,9 +148,4 @@ class SearchReader:
         """Probabilities that vanilla retrieval, and that the graph, suffices."""
         if self._sides is None:
             raise RuntimeError("the control over a first search is not fitted; call fit first")
-        rows = self.search.look(questions)
-        columns = [
-            np.full(len(rows), side) if isinstance(side, float) else side.predict_proba(rows)[:, 1]
-            for side in self._sides
-        ]
-        return np.stack(columns, axis=1)
+        return side_probabilities(self._sides, self.search.look(questions))
