@@ -1,6 +1,8 @@
-r"""Recall of retrievers for whole questions and for gold sub-questions, without a language model.
+r"""Recall of retrievers for whole questions, gold sub-questions and gold query triplets.
 
-Extracts and indexes what is not there yet.
+No language model is asked. Extracts and indexes what is not there yet. Gold query triplets are
+searched together, as a round of T2RAG does: as they stand, and with the values of earlier ones
+filled in where gold triplets tell them (compared with the whole question on those questions only).
 
 python eval/retrieval.py corpus=musique_openie
 
@@ -12,6 +14,7 @@ python eval/retrieval.py triplet_filter=trained systems=[graph,graph_unfiltered]
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
@@ -19,6 +22,8 @@ import wiring
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from triax.reasoning.gold_resolve import gold_queries
+from triax.records.evidence import Evidence
 from triax.records.questions import Question
 from triax.records.verbs import Retriever
 from triax.reporting.tables import markdown_table
@@ -45,19 +50,16 @@ def main(cfg: DictConfig) -> None:
     table, recalls = {}, {}
     for name in cfg.systems:
         retriever = _retriever(cfg, name, chunks, index)
-        groups = [[question.text] for question in corpus.questions]
-        found = {name: retriever.search(groups, cfg.num_chunks)}
-        if has_steps:
-            found[f"{name}, gold steps"] = search_steps(corpus.questions, retriever, cfg.num_chunks)
-            alone = [[text] for one in corpus.questions for text in filled_steps(one)]
-            found[f"{name}, each step alone"] = retriever.search(alone, cfg.num_chunks)
-        for label, evidences in found.items():
-            asked = steps if label.endswith("alone") else corpus.questions
+        found = _found(corpus.questions, steps, retriever, name, cfg.num_chunks)
+        for label, (asked, evidences) in found.items():
             rankings = {
                 question.id: rank_documents([one.chunk.id for one in evidence.chunks], document_of)
                 for question, evidence in zip(asked, evidences, strict=True)
             }
-            table[label], rows = score_retrieval(rankings, asked, cfg.cutoffs)
+            table[label], rows = score_retrieval(
+                rankings, asked, cfg.cutoffs, allow_unmatched=cfg.allow_unmatched
+            )
+            table[label]["questions"] = len(rows)
             recalls[label] = [row[f"recall@{cfg.compared}"] for row in rows]
             for cutoff in cfg.cutoffs:
                 key = f"retrieval/recall@{cutoff}"
@@ -65,10 +67,35 @@ def main(cfg: DictConfig) -> None:
                 table[label] |= {f"{key}/low": interval.low, f"{key}/high": interval.high}
     print(f"{corpus.name}: {len(corpus.questions)} questions, {len(corpus.documents)} documents\n")
     columns = {f"retrieval/recall@{cutoff}": f"R@{cutoff}" for cutoff in cfg.cutoffs}
-    print(markdown_table(table, columns))
+    print(markdown_table(table, columns | {"questions": "n"}))
     _compare(recalls, cfg.baseline, cfg.compared)
     rounded = {name: {k: round(v, 4) for k, v in row.items()} for name, row in table.items()}
     print(json.dumps(rounded))
+
+
+def _found(
+    questions: Sequence[Question],
+    steps: Sequence[Question],
+    retriever: Retriever,
+    name: str,
+    num_chunks: int,
+) -> dict[str, tuple[Sequence[Question], list[Evidence]]]:
+    """By kind of query: who was asked, and what was found."""
+    found = {name: (questions, retriever.search([[one.text] for one in questions], num_chunks))}
+    if steps:
+        found[f"{name}, gold steps"] = (questions, search_steps(questions, retriever, num_chunks))
+        alone = [[text] for one in questions for text in filled_steps(one)]
+        found[f"{name}, each step alone"] = (steps, retriever.search(alone, num_chunks))
+    queries = {one.id: gold_queries(one) for one in questions if one.gold_query_triplets}
+    for form, label in enumerate(("query triplets", "filled query triplets")):
+        asked = [one for one in questions if one.id in queries and queries[one.id][form]]
+        if asked:
+            groups = [queries[one.id][form] for one in asked]
+            found[f"{name}, gold {label}"] = (asked, retriever.search(groups, num_chunks))
+    if asked and len(asked) < len(questions):
+        groups = [[one.text] for one in asked]
+        found[f"{name}, those questions"] = (asked, retriever.search(groups, num_chunks))
+    return found
 
 
 def _compare(recalls: dict[str, list[float]], baseline: str, cutoff: int) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import hydra
 import routing_answers
 import routing_sweeps
+import wiring
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
@@ -26,8 +27,9 @@ from triax.records.files import read_jsonl, write_json
 from triax.records.questions import Question
 from triax.records.routes import RouterExample
 from triax.reporting.tables import markdown_table
+from triax.routing.asked import AskedRouter
 from triax.routing.first_search import FirstSearch
-from triax.routing.fitted import TfidfReader, fit_count
+from triax.routing.fitted import TfidfReader, fit_count, fit_kinds
 from triax.routing.gated import RetrievalGate, SearchReader, fit_gate
 from triax.routing.rules import FixedRouter, OracleRouter, RandomRouter, count_names, count_words
 from triax.routing.trained import TrainedRouter
@@ -67,7 +69,7 @@ def main(cfg: DictConfig) -> None:
     for name, router in routers.items():
         routings = asyncio.run(router.route(questions))
         table[name] = _routing([one.route == "graph" for one in routings], needs)
-        table[name] |= _speed(router, questions)
+        table[name] |= _asked_speed(cfg) if name == "asked" else _speed(router, questions)
         swept[name] = routing_sweeps.margins(router, questions, routings)
         if answered:
             routed = asyncio.run(router.route(answered))
@@ -106,6 +108,8 @@ def _routers(cfg: DictConfig, train, validation, asked) -> dict:
         "oracle": lambda: OracleRouter({one.id: one.needs_graph for one in asked}),
         "entity_count": lambda: instantiate(cfg.router_entity_count),
         "name_count": lambda: fit_count(count_names, learnt, cfg.select),
+        "kind": lambda: fit_kinds(learnt, cfg.select),
+        "asked": lambda: _asked(cfg),
         "word_count": lambda: fit_count(count_words, learnt, cfg.select),
         "tfidf": lambda: TrainedRouter(TfidfReader().fit(train, validation, cfg.select)),
         "gated": lambda: _gate(cfg, learnt),
@@ -122,6 +126,20 @@ def _routers(cfg: DictConfig, train, validation, asked) -> dict:
             flush=True,
         )
     return {name: made[name]() for name in cfg.systems if name not in left}
+
+
+def _asked(cfg: DictConfig) -> AskedRouter:
+    return instantiate(cfg.router_asked)(completer=wiring.open_completer(cfg, _calls(cfg)))
+
+
+def _calls(cfg: DictConfig) -> Path:
+    return Path(cfg.paths.runs).expanduser() / "routing" / cfg.name / "calls.jsonl"
+
+
+def _asked_speed(cfg: DictConfig) -> dict[str, float]:
+    """Milliseconds a call as the ledger has them, for a second time the cache would answer."""
+    paid = [row["seconds"] for row in read_jsonl(_calls(cfg)) if not row["is_cached"]]
+    return {"ms_alone": 1000 * sum(paid) / len(paid)} if paid else {}
 
 
 def _unfitted(cfg: DictConfig) -> RetrievalGate:

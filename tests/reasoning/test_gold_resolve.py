@@ -1,6 +1,7 @@
 import asyncio
+from dataclasses import replace
 
-from triax.reasoning.gold_resolve import GoldResolver
+from triax.reasoning.gold_resolve import GoldResolver, gold_queries
 from triax.reasoning.resolve import Task
 from triax.records.documents import Chunk
 from triax.records.evidence import Evidence, ScoredChunk
@@ -46,3 +47,24 @@ def test_what_was_not_retrieved_stays_open():
 
 def test_another_relation_stays_open():
     assert resolve(("Ken Burns", "spouse", "?2"), "Brooklyn") == []
+
+
+STEPS = (
+    QueryTriplet.parse("Thomas Jefferson (Film)", "director", "?1"),
+    QueryTriplet.parse("?1", "place of birth", "?2"),
+)
+
+
+def test_gold_queries_leave_out_what_is_sought_and_fill_what_comes_before():
+    question = replace(QUESTION, gold_query_triplets=STEPS)
+    assert gold_queries(question) == (
+        ("Thomas Jefferson (Film) director", "place of birth"),
+        ("Thomas Jefferson (Film) director", "Ken Burns place of birth"),
+    )
+
+
+def test_gold_queries_are_not_filled_by_half():
+    question = replace(
+        QUESTION, gold_query_triplets=STEPS, gold_triplets=QUESTION.gold_triplets[:1]
+    )
+    assert gold_queries(question) == (("Thomas Jefferson (Film) director", "place of birth"), ())

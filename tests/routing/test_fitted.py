@@ -5,7 +5,7 @@ import pytest
 
 from triax.records.questions import Question
 from triax.records.routes import RouterExample
-from triax.routing.fitted import TfidfReader, fit_count
+from triax.routing.fitted import TfidfReader, fit_count, fit_kinds
 from triax.routing.rules import count_words
 from triax.routing.trained import TrainedRouter
 
@@ -38,6 +38,27 @@ def test_where_nothing_needs_the_graph_nothing_is_sent():
     router = fit_count(count_words, easy)
     found = asyncio.run(router.route([Question(one.id, one.question) for one in easy]))
     assert not any(one.route == "graph" for one in found)
+
+
+def kinds(**shares):
+    """For each kind as many questions as given, those that need the graph first."""
+    return [
+        RouterExample(f"{kind}{n}", "", kind, n >= needing, n < needing, None, None, 1)
+        for kind, (needing, number) in shares.items()
+        for n in range(number)
+    ]
+
+
+def test_types_that_need_the_graph_go_there():
+    examples = kinds(bridge=(8, 10), comparison=(1, 10), inference=(3, 4))
+    # F1 of bridge alone is 16 / 22, with inference 22 / 26 (11 of 14 sent, 12 need it).
+    assert fit_kinds(examples, "f1").graph_kinds == {"bridge", "inference"}
+
+
+def test_no_type_is_sent_for_nothing():
+    assert fit_kinds(kinds(comparison=(0, 3))).graph_kinds == frozenset()
+    with pytest.raises(ValueError, match="no examples"):
+        fit_kinds([])
 
 
 def test_words_are_learnt():

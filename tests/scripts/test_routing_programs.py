@@ -1,10 +1,15 @@
 """From an index to a routed answer: ranks, labels, a trained router, its controls, a hybrid."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
-from running import run
+from running import ROOT, run
+
+sys.path.insert(0, str(ROOT / "tests" / "llm"))
+
+from fake_server import FakeServer
 
 SHARED = ["extractor=sentences", "encoder=hashing", "corpus=demo"]
 WORDS = ["who", "which", "film", "director", "of", "the", "what", "where", "was", "born", "?"]
@@ -44,18 +49,21 @@ def test_from_an_index_to_a_routed_answer(home, make_base):
     options = ["name=first", f"task.labels={labels}/demo", *schedule, *base]
     weights = told(run(home, "train", "router", *options))["weights"]
     assert 0.0 <= json.loads((Path(weights) / "config.json").read_text())["threshold"] < 0.5
-    done = run(
-        home,
-        "eval",
-        "routing",
-        f"labels={labels}/demo",
-        f"test_labels={labels}/demo-dev",
-        f"router_trained.reader.adapter={weights}",
-        "systems=[always_vanilla,always_graph,word_count,tfidf,random,trained,oracle]",
-    )
+    with FakeServer(lambda body: "graph") as server:
+        done = run(
+            home,
+            "eval",
+            "routing",
+            f"labels={labels}/demo",
+            f"test_labels={labels}/demo-dev",
+            f"router_trained.reader.adapter={weights}",
+            "systems=[always_vanilla,always_graph,word_count,kind,tfidf,random,asked,trained,oracle]",
+            *("llm=http", "llm.model=fake", f"llm.base_url={server.base_url}"),
+        )
     table = json.loads((runs / "routing" / "routing" / "metrics.json").read_text())
     assert table["oracle"]["routing/f1"] == 1.0 and table["always_graph"]["routing/recall"] == 1.0
     assert table["always_vanilla"]["routing/graph_ratio"] == 0.0
+    assert table["asked"]["routing/graph_ratio"] == 1.0 and table["asked"]["ms_alone"] > 0
     assert "| trained" in done.stdout
     assert (runs / "routing" / "routing" / "sweep.svg").read_text().startswith("<svg")
 

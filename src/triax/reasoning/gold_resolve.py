@@ -1,13 +1,14 @@
-"""Resolution by the data set's own triplets: the upper bound of a solver on given evidence."""
+"""Resolution by the data set's own triplets: the upper bound of a solver, and of a decomposer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from triax.reasoning.ask import Reply
 from triax.reasoning.resolve import Task
-from triax.reasoning.unify import unify
+from triax.reasoning.unify import Match, unify
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet, Term
+from triax.records.questions import Question
 from triax.records.text import normalise
 from triax.records.traces import Usage
 from triax.records.verbs import Completer
@@ -40,16 +41,40 @@ class GoldResolver:
         ]
 
     def _fill(self, query: QueryTriplet, task: Task) -> QueryTriplet | None:
-        for gold in task.question.gold_triplets:
-            # A data set names one entity now with its disambiguation and now without.
-            answer = QueryTriplet(*(Term.literal(field) for field in gold.fields))
-            for candidate in (answer, _as_asked(query, answer)):
-                match = unify(query, candidate) if candidate else None
-                if match and (
-                    not self.needs_evidence or _holds(task.evidence, match.filled, query)
-                ):
-                    return match.filled
+        for match in _matches(query, task.question):
+            if not self.needs_evidence or _holds(task.evidence, match.filled, query):
+                return match.filled
         return None
+
+
+def gold_queries(question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What an index is asked where decomposition, and then resolution too, do not err.
+
+    The first are the gold query triplets as they stand, with their placeholders left out. In the
+    second each one has the values that gold triplets give to the placeholders before it, never its
+    own, so that what is sought is in neither. The second is empty where gold triplets do not fill
+    every query triplet.
+    """
+    asked, bindings = [], {}
+    for query in question.gold_query_triplets:
+        query = query.fill(bindings)
+        asked.append(query.query)
+        match = next(_matches(query, question), None)
+        if match is None or match.filled.kind != "resolved":
+            asked = []
+            break
+        bindings |= match.bindings
+    return tuple(query.query for query in question.gold_query_triplets), tuple(asked)
+
+
+def _matches(query: QueryTriplet, question: Question) -> Iterator[Match]:
+    """Gold triplets that the query fits, in their order."""
+    for gold in question.gold_triplets:
+        # A data set names one entity now with its disambiguation and now without.
+        answer = QueryTriplet(*(Term.literal(field) for field in gold.fields))
+        for candidate in (answer, _as_asked(query, answer)):
+            if candidate and (match := unify(query, candidate)):
+                yield match
 
 
 def _as_asked(query: QueryTriplet, answer: QueryTriplet) -> QueryTriplet | None:

@@ -1,4 +1,4 @@
-"""Controls that are fitted to the labels: word counts, and TF-IDF with logistic regression.
+"""Controls that are fitted to labels: counts, types, and TF-IDF with logistic regression.
 
 On the usual labels of hop count, a threshold on the number of words does as well as a fine-tuned
 encoder; a learnt router is worth its weights only above these.
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from triax.records.routes import RouterExample
-from triax.routing.rules import CountRouter
+from triax.routing.rules import CountRouter, KindRouter
 from triax.scoring.routing import score_routes
 from triax.scoring.thresholds import Objective, best_threshold, sweep_thresholds
 
@@ -40,6 +40,33 @@ def fit_count(
         return getattr(scores, select), least
 
     return CountRouter(count, max(range(max(counts) + 2), key=worth), name)
+
+
+def fit_kinds(examples: Sequence[RouterExample], select: Objective = "objective") -> KindRouter:
+    """The router by question type that does best on these examples.
+
+    Types go to the graph in order of their share of questions that need it, as many as do best; of
+    equally good choices the one that sends the fewest types.
+
+    Raises:
+        ValueError: there are no examples.
+    """
+    if not examples:
+        raise ValueError("no examples to fit types to")
+    needs: dict[str, list[bool]] = {}
+    for one in examples:
+        needs.setdefault(one.kind, []).append(one.needs_graph)
+    kinds = sorted(needs, key=lambda kind: (-sum(needs[kind]) / len(needs[kind]), kind))
+    gold = [one.needs_graph for one in examples]
+
+    def worth(num_kinds: int) -> tuple[float, int]:
+        sent = set(kinds[:num_kinds])
+        return getattr(
+            score_routes([one.kind in sent for one in examples], gold), select
+        ), -num_kinds
+
+    best = max(range(len(kinds) + 1), key=worth)
+    return KindRouter(frozenset(kinds[:best]))
 
 
 @dataclass
