@@ -86,15 +86,18 @@ def _found(
         found[f"{name}, gold steps"] = (questions, search_steps(questions, retriever, num_chunks))
         alone = [[text] for one in questions for text in filled_steps(one)]
         found[f"{name}, each step alone"] = (steps, retriever.search(alone, num_chunks))
-    queries = {one.id: gold_queries(one) for one in questions if one.gold_query_triplets}
-    for form, label in enumerate(("query triplets", "filled query triplets")):
-        asked = [one for one in questions if one.id in queries and queries[one.id][form]]
-        if asked:
-            groups = [queries[one.id][form] for one in asked]
-            found[f"{name}, gold {label}"] = (asked, retriever.search(groups, num_chunks))
-    if asked and len(asked) < len(questions):
-        groups = [[one.text] for one in asked]
-        found[f"{name}, those questions"] = (asked, retriever.search(groups, num_chunks))
+    asked = [one for one in questions if one.gold_query_triplets]
+    filled = [one for one in asked if gold_queries(one)[1]]
+    if asked:
+        groups = [gold_queries(one)[0] for one in asked]
+        key = f"{name}, gold query triplets"
+        found[key] = (asked, retriever.search(groups, num_chunks))
+    if filled:
+        groups = [gold_queries(one)[1] for one in filled]
+        key = f"{name}, gold filled query triplets"
+        found[key] = (filled, retriever.search(groups, num_chunks))
+        groups = [[one.text] for one in filled]
+        found[f"{name}, those questions"] = (filled, retriever.search(groups, num_chunks))
     return found
 
 

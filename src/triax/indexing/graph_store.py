@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from triax.indexing.store import TripletIndex
 from triax.indexing.synonyms import SynonymRule, Synonyms, find_synonyms, update_synonyms
 from triax.records.files import atomic_write, write_json
 from triax.records.verbs import Encoder
+from triax.tracking.progress import track
 
 SCHEMA = 1
 _log = logging.getLogger(__name__)
@@ -41,7 +42,6 @@ def open_graph(
     is_multigraph: bool = True,
     has_chunks: bool = True,
     previous: Synonyms | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> PassageGraph:
     """The graph of an index; its phrases are embedded and compared the first time.
 
@@ -52,7 +52,6 @@ def open_graph(
         is_multigraph, has_chunks: as for `build_graph`.
         previous: synonyms of the index that this one was made from by `add` or `delete`; then
             only new phrases are embedded and compared.
-        progress: is called with the number of phrases embedded so far.
 
     Raises:
         ValueError: the stored vectors are of another encoder or of other phrases (R28).
@@ -61,7 +60,7 @@ def open_graph(
     if rule is not None:
         if encoder is None:
             raise ValueError("a rule for synonyms needs an encoder; give one, or rule=None")
-        synonyms = open_synonyms(index, encoder, rule, previous, progress)
+        synonyms = open_synonyms(index, encoder, rule, previous)
     return build_graph(index.tables, synonyms, is_multigraph, has_chunks)
 
 
@@ -70,9 +69,8 @@ def open_synonyms(
     encoder: Encoder,
     rule: SynonymRule,
     previous: Synonyms | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> Synonyms:
-    """Reads the synonyms of an index's phrases, or finds and writes them."""
+    """Reads the synonyms of an index's phrases, or finds and writes them, telling how far it is."""
     folder = graph_folder(index)
     phrases = phrases_of(index.tables)
     given = {
@@ -91,17 +89,18 @@ def open_synonyms(
             with np.load(pairs_file, allow_pickle=False) as pairs:
                 columns = (pairs[name] for name in ("sources", "targets", "cosines"))
                 return Synonyms(phrases, vectors, *columns, rule)
-        found = find_synonyms(phrases, vectors, rule)
+        found = _find(phrases, vectors, rule)
     else:
         work = folder / "embedding"
 
         def embed_phrases(texts: list[str]) -> np.ndarray:
-            return embed(texts, encoder, work, "passage", progress)
+            with track("phrases embedded", len(texts)) as progress:
+                return embed(texts, encoder, work, "passage", progress)
 
         if previous is not None and previous.rule == rule:
             found = update_synonyms(previous, phrases, embed_phrases)
         else:
-            found = find_synonyms(phrases, embed_phrases(list(phrases)), rule)
+            found = _find(phrases, embed_phrases(list(phrases)), rule)
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(vectors_file, "wb") as stream:
             np.save(stream, found.vectors)
@@ -112,6 +111,11 @@ def open_synonyms(
     shutil.rmtree(folder / "embedding", ignore_errors=True)
     _log.info("%d phrases, %d synonym pairs in %s", len(phrases), len(found.sources), folder)
     return found
+
+
+def _find(phrases: Sequence[str], vectors: np.ndarray, rule: SynonymRule) -> Synonyms:
+    with track("phrases compared", len(phrases)) as progress:
+        return find_synonyms(phrases, vectors, rule, progress)
 
 
 def _short(value: dict) -> str:

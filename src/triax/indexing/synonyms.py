@@ -55,6 +55,7 @@ def find_synonyms(
     phrases: Sequence[str],
     vectors: Float[np.ndarray, "phrases dimension"],
     rule: SynonymRule = SynonymRule(),
+    progress: Callable[[int], None] | None = None,
 ) -> Synonyms:
     """Compares all phrases with all, a block at a time.
 
@@ -62,9 +63,10 @@ def find_synonyms(
         phrases: distinct and sorted.
         vectors: of length 1, in the same order.
         rule: what makes a pair.
+        progress: is called with the number of phrases compared so far.
     """
     everything = np.arange(len(phrases), dtype=np.int64)
-    pairs = _nearest(phrases, vectors, everything, everything, rule)
+    pairs = _nearest(phrases, vectors, everything, everything, rule, progress=progress)
     return Synonyms(tuple(phrases), vectors, *_sorted(*pairs), rule)
 
 
@@ -123,6 +125,7 @@ def _nearest(
     rule: SynonymRule,
     block: int = 512,
     tile: int = 8192,
+    progress: Callable[[int], None] | None = None,
 ) -> _Pairs:
     """What `asking` rows name among the rows of `among`; both ascend.
 
@@ -152,6 +155,8 @@ def _nearest(
         cosines = _cosines(vectors, sources, targets)
         stays = (cosines >= rule.threshold) & (sources != targets)
         found.append((sources[stays], targets[stays], cosines[stays].astype(np.float32)))
+        if progress is not None:
+            progress(min(start + block, len(asking)))
     merged = (np.concatenate(column) for column in zip(*found))
     return _capped(*merged, rule.max_neighbours)
 

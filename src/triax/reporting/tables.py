@@ -48,7 +48,9 @@ def _cell(metrics: Mapping[str, Any], key: str) -> str:
 
 
 def _number(value: float | int, is_share: bool) -> str:
-    """One decimal; two digits for what is below 1 and no share, none from 1000 on."""
+    """A count as it is; else one decimal, two digits below 1 (no share), none from 1000 on."""
+    if isinstance(value, int) and not is_share:
+        return f"{value:,}"
     value = 100.0 * value if is_share else value
     if abs(value) >= 1000:
         return f"{value:,.0f}"
