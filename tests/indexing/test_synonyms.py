@@ -46,6 +46,15 @@ def test_r11_blocks_find_what_brute_force_finds(rule, monkeypatch):
     assert dict(zip(rows, parts[2].tolist())) == pytest.approx(expected, abs=1e-6)
 
 
+def test_short_vectors_bound_every_cosine():
+    vectors = draw(200, dimension=40)
+    short = module._bounding(vectors)
+    assert short.shape == (200, 11)
+    cosines = vectors.astype(np.float64) @ vectors.astype(np.float64).T
+    bounds = short.astype(np.float64) @ short.astype(np.float64).T
+    assert (bounds >= cosines - 1e-6).all() and (bounds < 0.99).any()
+
+
 def test_pairs_by_hand():
     vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [1, 0]], np.float32)
     found = find_synonyms(["a b c", "d e f", "g h i", "j k l"], vectors, SynonymRule(0.8))

@@ -6,18 +6,17 @@ with a cosine of 0.8 and more get a synonym edge. There all are compared with al
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Float32, Int32, Int64
+from jaxtyping import Array, Bool, Float, Float32, Int32, Int64
 
 from triax.indexing.search import power_of_two
 
 _GRID = 65536.0  # steps of a cosine in which the nearest are ordered: rounding decides no tie
-_SLACK = 1e-4  # candidates this far below the threshold are computed again, in float64
+_SLACK = 1e-4  # bounds are in float32: those this far below the threshold are looked at too
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,69 +122,90 @@ def _nearest(
     asking: Int64[np.ndarray, "queries"],
     among: Int64[np.ndarray, "keys"],
     rule: SynonymRule,
-    block: int = 512,
+    block: int = 1024,
     tile: int = 8192,
     progress: Callable[[int], None] | None = None,
 ) -> _Pairs:
     """What `asking` rows name among the rows of `among`; both ascend.
 
-    Holds block x tile scores, block x neighbours results and the keys in float32, so memory is
-    linear in the number of phrases.
+    All pairs are compared by an upper bound of their cosine in a few dimensions, and the few that
+    reach the threshold there by their cosine. Holds block x tile bounds, the pairs of a block and
+    the short vectors, so memory is linear in the number of phrases.
     """
     asking = asking[[_bytes(phrases[row]) >= rule.min_bytes for row in asking]]
     none = np.zeros(0, np.int64)
     if not len(asking) or not len(among) or rule.max_neighbours < 1:
         return none, none, np.zeros(0, np.float32)
+    short = _bounding(vectors)
     tile = min(tile, power_of_two(max(64, len(among))))
-    keys = np.zeros((-(-len(among) // tile), tile, vectors.shape[1]), np.float32)
-    keys.reshape(-1, vectors.shape[1])[: len(among)] = vectors[among]
-    keys = jnp.asarray(keys)
+    keys = np.zeros((-(-len(among) // tile), tile, short.shape[1]), np.float32)
+    keys.reshape(-1, short.shape[1])[: len(among)] = short[among]
+    tiles = [jnp.asarray(part) for part in keys]
     block = min(block, power_of_two(max(64, len(asking))))
-    # One more than the cap, for a phrase is its own nearest.
-    depth = min(rule.max_neighbours + 1, tile * len(keys))
     found = []
     for start in range(0, len(asking), block):
         rows = asking[start : start + block]
-        queries = np.zeros((block, vectors.shape[1]), np.float32)
-        queries[: len(rows)] = vectors[rows]
-        scores, places = (np.asarray(one) for one in _top(keys, queries, len(among), depth))
-        is_near = scores[: len(rows)] >= rule.threshold - _SLACK
-        sources = np.repeat(rows, is_near.sum(axis=1))
-        targets = among[places[: len(rows)][is_near]]
-        cosines = _cosines(vectors, sources, targets)
-        stays = (cosines >= rule.threshold) & (sources != targets)
-        found.append((sources[stays], targets[stays], cosines[stays].astype(np.float32)))
+        queries = np.zeros((block, short.shape[1]), np.float32)
+        queries[: len(rows)] = short[rows]
+        sources, targets = [none], [none]
+        for number, part in enumerate(tiles):
+            may_be = np.asarray(_reaches(part, queries, rule.threshold - _SLACK))
+            who, place = np.divmod(np.flatnonzero(may_be), tile)
+            place += number * tile
+            # Rows that only fill up a block or a tile are nobody's.
+            is_real = (who < len(rows)) & (place < len(among))
+            sources.append(rows[who[is_real]])
+            targets.append(among[place[is_real]])
+        found.append(_named(vectors, np.concatenate(sources), np.concatenate(targets), rule))
         if progress is not None:
             progress(min(start + block, len(asking)))
-    merged = (np.concatenate(column) for column in zip(*found))
-    return _capped(*merged, rule.max_neighbours)
+    sources, targets, cosines = (np.concatenate(column) for column in zip(*found))
+    return sources, targets, cosines
 
 
-@partial(jax.jit, static_argnames="depth")
-def _top(
-    keys: Float32[Array, "tiles tile dimension"],
-    queries: Float32[Array, "block dimension"],
-    num_keys: Int32[Array, ""] | int,
-    depth: int,
-) -> tuple[Float32[Array, "block depth"], Int32[Array, "block depth"]]:
-    """The `depth` best keys of each query; equal ones, on the grid, in the order of keys."""
-    tile = keys.shape[1]
+def _bounding(
+    vectors: Float[np.ndarray, "rows dimension"], sample: int = 20000
+) -> Float32[np.ndarray, "rows short"]:
+    """Short vectors whose dot products are at least those of the long ones.
 
-    def step(best, part):
-        vectors, start = part
-        scores = jnp.matmul(queries, vectors.T, precision=lax.Precision.HIGHEST)
-        scores = jnp.round(scores * _GRID) / _GRID
-        scores = jnp.where(start + jnp.arange(tile) < num_keys, scores, -jnp.inf)
-        scores, places = lax.top_k(scores, min(depth, tile))
-        scores = jnp.concatenate([best[0], scores], axis=1)
-        places = jnp.concatenate([best[1], places + start], axis=1)
-        scores, order = lax.top_k(scores, depth)
-        return (scores, jnp.take_along_axis(places, order, axis=1)), None
+    The first coordinates along the axes in which the rows are long, and the length of the rest: by
+    Cauchy and Schwarz the product of two rests is at most that of their lengths. With a quarter of
+    the dimensions, hardly a pair of names that is not near reaches 0.8.
+    """
+    dimension = vectors.shape[1]
+    kept = dimension // 4
+    some = np.asarray(vectors[:: max(1, len(vectors) // sample)], np.float64)
+    axes = np.linalg.eigh(some.T @ some)[1][:, ::-1]
+    short = np.empty((len(vectors), kept + 1), np.float32)
+    for start in range(0, len(vectors), sample):
+        turned = np.asarray(vectors[start : start + sample], np.float64) @ axes
+        short[start : start + sample, :kept] = turned[:, :kept]
+        short[start : start + sample, kept] = np.linalg.norm(turned[:, kept:], axis=1)
+    return short
 
-    shape = (queries.shape[0], depth)
-    empty = (jnp.full(shape, -jnp.inf, jnp.float32), jnp.zeros(shape, jnp.int32))
-    starts = jnp.arange(keys.shape[0], dtype=jnp.int32) * tile
-    return lax.scan(step, empty, (keys, starts))[0]
+
+@jax.jit
+def _reaches(
+    keys: Float32[Array, "tile short"],
+    queries: Float32[Array, "block short"],
+    least: Float[Array, ""] | float,
+) -> Bool[Array, "block tile"]:
+    """Whose dot product is at least `least`."""
+    return jnp.matmul(queries, keys.T, precision=lax.Precision.HIGHEST) >= least
+
+
+def _named(
+    vectors: Float[np.ndarray, "phrases dimension"],
+    sources: Int64[np.ndarray, "pairs"],
+    targets: Int64[np.ndarray, "pairs"],
+    rule: SynonymRule,
+) -> _Pairs:
+    """The pairs that are near, as many of each source as the rule allows."""
+    cosines = _cosines(vectors, sources, targets)
+    stays = (cosines >= rule.threshold) & (sources != targets)
+    return _capped(
+        sources[stays], targets[stays], cosines[stays].astype(np.float32), rule.max_neighbours
+    )
 
 
 def _cosines(vectors: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
