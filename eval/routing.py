@@ -33,7 +33,8 @@ from triax.routing.fitted import TfidfReader, fit_count, fit_kinds
 from triax.routing.gated import RetrievalGate, SearchReader, fit_gate
 from triax.routing.rules import FixedRouter, OracleRouter, RandomRouter, count_names, count_words
 from triax.routing.trained import TrainedRouter
-from triax.scoring.routing import routing_intervals, score_routes
+from triax.scoring.routing import area, area_interval, routing_intervals, score_routes
+from triax.scoring.thresholds import Selection
 from triax.tracking.progress import track
 
 COLUMNS = {
@@ -42,6 +43,7 @@ COLUMNS = {
     "routing/recall": "recall",
     "routing/graph_ratio": "graph ratio",
     "routing/objective": "objective",
+    "routing/area": "AUC",
     "ms_alone": "ms alone",
     "ms_batch": "ms in 64",
     "answer/graph_ratio": "answers' graph ratio",
@@ -71,6 +73,8 @@ def main(cfg: DictConfig) -> None:
         table[name] = _routing([one.route == "graph" for one in routings], needs)
         table[name] |= _asked_speed(cfg) if name == "asked" else _speed(router, questions)
         swept[name] = routing_sweeps.margins(router, questions, routings)
+        if swept[name] is not None:
+            table[name] |= _area(swept[name], needs)
         if answered:
             routed = asyncio.run(router.route(answered))
             answers[name] = routing_answers.Routed(
@@ -101,19 +105,19 @@ def main(cfg: DictConfig) -> None:
 
 def _routers(cfg: DictConfig, train, validation, asked) -> dict:
     """Every router by name; controls are fitted on train and validation only."""
-    learnt = [*train, *validation]
+    learnt, select = [*train, *validation], instantiate(cfg.select)
     made = {
         "always_vanilla": lambda: FixedRouter("vanilla"),
         "always_graph": lambda: FixedRouter("graph"),
         "oracle": lambda: OracleRouter({one.id: one.needs_graph for one in asked}),
         "entity_count": lambda: instantiate(cfg.router_entity_count),
-        "name_count": lambda: fit_count(count_names, learnt, cfg.select),
-        "kind": lambda: fit_kinds(learnt, cfg.select),
+        "name_count": lambda: fit_count(count_names, learnt, select),
+        "kind": lambda: fit_kinds(learnt, select),
         "asked": lambda: _asked(cfg),
-        "word_count": lambda: fit_count(count_words, learnt, cfg.select),
-        "tfidf": lambda: TrainedRouter(TfidfReader().fit(train, validation, cfg.select)),
-        "gated": lambda: _gate(cfg, learnt),
-        "gated_boosted": lambda: _boosted(cfg, train, validation),
+        "word_count": lambda: fit_count(count_words, learnt, select),
+        "tfidf": lambda: TrainedRouter(TfidfReader().fit(train, validation, select)),
+        "gated": lambda: _gate(cfg, learnt, select),
+        "gated_boosted": lambda: _boosted(cfg, train, validation, select),
         "trained": lambda: instantiate(cfg.router_trained),
         "random": lambda: RandomRouter(cfg.random_ratio, cfg.seed),
     }
@@ -152,20 +156,20 @@ def _unfitted(cfg: DictConfig) -> RetrievalGate:
     return made(retriever=retriever)
 
 
-def _gate(cfg: DictConfig, learnt) -> RetrievalGate:
+def _gate(cfg: DictConfig, learnt, select: Selection) -> RetrievalGate:
     gate = _unfitted(cfg)
     with track("fit the gate", len(learnt)) as progress:
-        gate = fit_gate(gate, learnt, cfg.select, progress)
+        gate = fit_gate(gate, learnt, select, progress)
     print(f"gated: {gate.signal} below {gate.threshold:.4g} goes to the graph")
     return gate
 
 
-def _boosted(cfg: DictConfig, train, validation) -> TrainedRouter:
+def _boosted(cfg: DictConfig, train, validation, select: Selection) -> TrainedRouter:
     gate = _unfitted(cfg)
     search = FirstSearch(gate.retriever, gate.num_chunks, gate.reader)
     with track("fit the boosted gate", len(train)) as progress:
         reader = SearchReader(search).fit(
-            train, validation, cfg.select, seed=cfg.seed, progress=progress
+            train, validation, select, seed=cfg.seed, progress=progress
         )
     return TrainedRouter(reader, name="gated_boosted")
 
@@ -184,6 +188,12 @@ def _routing(routes: list[bool], needs: list[bool]) -> dict[str, float]:
         key = f"routing/{name}"
         row |= {key: getattr(scores, name), f"{key}/low": low, f"{key}/high": high}
     return row
+
+
+def _area(margins: list[float], needs: list[bool]) -> dict[str, float | None]:
+    low, high = area_interval(margins, needs) or (None, None)
+    key = "routing/area"
+    return {key: area(margins, needs), f"{key}/low": low, f"{key}/high": high}
 
 
 def _speed(router, questions: list[Question]) -> dict[str, float]:

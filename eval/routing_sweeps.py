@@ -12,6 +12,7 @@ from triax.records.questions import Question
 from triax.records.routes import Routing
 from triax.reporting.curves import curves_svg
 from triax.routing.gated import RetrievalGate
+from triax.routing.rules import CountRouter
 from triax.scoring.thresholds import cuts, sweep_answers, sweep_taus, sweep_thresholds
 
 
@@ -20,8 +21,10 @@ def margins(
 ) -> list[float] | None:
     """What is compared with a threshold, above which a question goes to the graph; None: nothing.
 
-    That of a gate is its signal, negative.
+    That of a gate is its signal, negative; that of a count is the count.
     """
+    if isinstance(router, CountRouter):
+        return [float(router.count(one.text)) for one in questions]
     if isinstance(router, RetrievalGate):
         return (-router.sufficiency([one.searched for one in questions])).tolist()
     if any(one.p_vanilla is None or one.p_graph is None for one in routings):

@@ -8,6 +8,7 @@ from triax.records.routes import RouterExample
 from triax.routing.fitted import TfidfReader, fit_count, fit_kinds
 from triax.routing.rules import count_words
 from triax.routing.trained import TrainedRouter
+from triax.scoring.thresholds import Selection
 
 
 def example(number, text, needs_graph):
@@ -33,6 +34,10 @@ def test_of_equal_counts_the_one_that_sends_fewer():
     assert fit_count(count_words, EXAMPLES).least == 10
 
 
+def test_no_more_than_the_share_that_is_allowed():
+    assert fit_count(count_words, EXAMPLES, Selection(max_graph_ratio=0.3)).least == 11
+
+
 def test_where_nothing_needs_the_graph_nothing_is_sent():
     easy = [one for one in EXAMPLES if not one.needs_graph]
     router = fit_count(count_words, easy)
@@ -52,7 +57,9 @@ def kinds(**shares):
 def test_types_that_need_the_graph_go_there():
     examples = kinds(bridge=(8, 10), comparison=(1, 10), inference=(3, 4))
     # F1 of bridge alone is 16 / 22, with inference 22 / 26 (11 of 14 sent, 12 need it).
-    assert fit_kinds(examples, "f1").graph_kinds == {"bridge", "inference"}
+    assert fit_kinds(examples, Selection("f1")).graph_kinds == {"bridge", "inference"}
+    # 10 of 24 questions are bridge, 14 are either.
+    assert fit_kinds(examples, Selection("f1", 0.5)).graph_kinds == {"bridge"}
 
 
 def test_no_type_is_sent_for_nothing():

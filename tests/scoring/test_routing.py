@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from triax.scoring.routing import compose, routing_intervals, score_routes
+from triax.scoring.routing import area, area_interval, compose, routing_intervals, score_routes
 
 SENT = [True, True, False, False, True]
 NEEDED = [True, False, True, False, True]
@@ -25,6 +25,27 @@ def test_always_graph_has_an_objective_that_says_little():
 def test_nothing_sent_or_nothing_needed():
     assert score_routes([False, False], [True, False]).f1 == 0
     assert score_routes([True, False], [False, False]).recall == 0
+
+
+def test_the_area_is_that_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(0)
+    needed = rng.random(300) < 0.4
+    margins = (rng.normal(size=300) + needed).round(1)  # with ties
+    expected = metrics.roc_auc_score(needed, margins)
+    assert area(margins.tolist(), needed.tolist()) == pytest.approx(expected, abs=1e-12)
+    low, high = area_interval(margins.tolist(), needed.tolist())
+    # Hanley and McNeil's standard error, equation 2.
+    first, second = expected / (2 - expected), 2 * expected**2 / (1 + expected)
+    yes, no = int(needed.sum()), int((~needed).sum())
+    spread = (yes - 1) * (first - expected**2) + (no - 1) * (second - expected**2)
+    error = np.sqrt((expected * (1 - expected) + spread) / (yes * no))
+    assert low < expected < high and high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def test_without_both_kinds_there_is_no_area():
+    assert area_interval([0.1, 0.2], [True, True]) is None
+    assert area([0.1, 0.2], [True, True]) is None and area([0.1, 0.2], [False, False]) is None
 
 
 def test_unequal_lengths():

@@ -5,6 +5,7 @@ from triax.scoring.thresholds import (
     GRID,
     TAUS,
     AnswerRow,
+    Selection,
     best_threshold,
     cuts,
     sweep_answers,
@@ -29,12 +30,23 @@ def test_the_best_threshold_by_hand():
     best = best_threshold(rows)
     assert best.scores.f1 == 1 and 0.15 <= best.threshold < 0.25
     assert rows[0].scores.graph_ratio == 1
-    assert best_threshold(rows, "f1").threshold == best.threshold
+    assert best_threshold(rows, Selection("f1")).threshold == best.threshold
 
 
 def test_of_equal_ones_the_cheaper():
     rows = sweep_thresholds([0.0, 0.0], [0.1, 0.3], [False, False], (0.0, 0.2, 0.4))
-    assert best_threshold(rows, "f1").threshold == 0.4
+    assert best_threshold(rows, Selection("f1")).threshold == 0.4
+
+
+def test_within_a_share():
+    """Margins .05 to .35; of four questions three need the graph, and at most two may go there."""
+    vanilla, graph = [0.1] * 4, [0.15, 0.25, 0.35, 0.45]
+    rows = sweep_thresholds(vanilla, graph, [False, True, True, True])
+    assert best_threshold(rows).scores.graph_ratio == 0.75
+    assert best_threshold(rows, Selection(max_graph_ratio=0.5)).scores.graph_ratio == 0.5
+    # Where none is within the share, the one that comes nearest to it.
+    some = [row for row in rows if row.scores.graph_ratio >= 0.5]
+    assert best_threshold(some, Selection("f1", 0.1)).scores.graph_ratio == 0.5
 
 
 def test_an_empty_grid():

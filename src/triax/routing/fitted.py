@@ -14,13 +14,13 @@ from jaxtyping import Float
 from triax.records.routes import RouterExample
 from triax.routing.rules import CountRouter, KindRouter
 from triax.scoring.routing import score_routes
-from triax.scoring.thresholds import Objective, best_threshold, sweep_thresholds
+from triax.scoring.thresholds import Selection, best_threshold, sweep_thresholds
 
 
 def fit_count(
     count: Callable[[str], int],
     examples: Sequence[RouterExample],
-    select: Objective = "objective",
+    select: Selection = Selection(),
     name: str = "count",
 ) -> CountRouter:
     """The router "graph from so many on" whose least count does best on these examples.
@@ -35,14 +35,13 @@ def fit_count(
     if not counts:
         raise ValueError("no examples to fit a count to")
 
-    def worth(least: int) -> tuple[float, int]:
-        scores = score_routes([found >= least for found in counts], needs)
-        return getattr(scores, select), least
+    def worth(least: int) -> tuple[Any, ...]:
+        return *select.worth(score_routes([found >= least for found in counts], needs)), least
 
     return CountRouter(count, max(range(max(counts) + 2), key=worth), name)
 
 
-def fit_kinds(examples: Sequence[RouterExample], select: Objective = "objective") -> KindRouter:
+def fit_kinds(examples: Sequence[RouterExample], select: Selection = Selection()) -> KindRouter:
     """The router by question type that does best on these examples.
 
     Types go to the graph in order of their share of questions that need it, as many as do best; of
@@ -59,11 +58,9 @@ def fit_kinds(examples: Sequence[RouterExample], select: Objective = "objective"
     kinds = sorted(needs, key=lambda kind: (-sum(needs[kind]) / len(needs[kind]), kind))
     gold = [one.needs_graph for one in examples]
 
-    def worth(num_kinds: int) -> tuple[float, int]:
+    def worth(num_kinds: int) -> tuple[Any, ...]:
         sent = set(kinds[:num_kinds])
-        return getattr(
-            score_routes([one.kind in sent for one in examples], gold), select
-        ), -num_kinds
+        return *select.worth(score_routes([one.kind in sent for one in examples], gold)), -num_kinds
 
     best = max(range(len(kinds) + 1), key=worth)
     return KindRouter(frozenset(kinds[:best]))
@@ -84,7 +81,7 @@ class TfidfReader:
         self,
         train: Sequence[RouterExample],
         validation: Sequence[RouterExample],
-        select: Objective = "objective",
+        select: Selection = Selection(),
         seed: int = 0,
     ) -> "TfidfReader":
         """Learns from `train` and chooses the threshold on `validation`.

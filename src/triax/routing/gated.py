@@ -18,7 +18,7 @@ from triax.records.routes import RouterExample, Routing
 from triax.records.verbs import Completer, PassageReader, Retriever
 from triax.routing.first_search import READ, SIGNALS, FirstSearch, Signal
 from triax.routing.fitted import fit_sides, side_probabilities
-from triax.scoring.thresholds import Objective, best_threshold, cuts, sweep_thresholds
+from triax.scoring.thresholds import Selection, best_threshold, cuts, sweep_thresholds
 
 Progress = Callable[[int], None]
 
@@ -80,7 +80,7 @@ class RetrievalGate:
 def fit_gate(
     gate: RetrievalGate,
     examples: Sequence[RouterExample],
-    select: Objective = "objective",
+    select: Selection = Selection(),
     progress: Progress | None = None,
 ) -> RetrievalGate:
     """The same gate with the threshold that does best on these examples.
@@ -113,7 +113,7 @@ class SearchReader:
         self,
         train: Sequence[RouterExample],
         validation: Sequence[RouterExample],
-        select: Objective = "objective",
+        select: Selection = Selection(),
         seed: int = 0,
         progress: Progress | None = None,
     ) -> "SearchReader":

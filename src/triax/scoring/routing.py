@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 Scores = Sequence[float] | Float[np.ndarray, " questions"]
+Flags = Sequence[bool] | Bool[np.ndarray, " questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,43 @@ def score_routes(to_graph: Sequence[bool], needs_graph: Sequence[bool]) -> Routi
             f"{len(sent)} routes for {len(needed)} labels; expected as many, at least one"
         )
     return _scores(np.array([[(sent & needed).sum(), sent.sum(), needed.sum(), len(sent)]]))[0]
+
+
+def area(margins: Scores, needs_graph: Flags) -> float | None:
+    """How well margins order questions: the area under the ROC curve, 0.5 by chance.
+
+    The share of pairs, of a question that needs the graph and one that does not, in which the first
+    has the higher margin; equal margins count half (Hanley and McNeil, 1982). It depends on no
+    threshold. None where all questions need the graph, or none does.
+    """
+    own, needed = np.asarray(margins, np.float64), np.asarray(needs_graph, bool)
+    others = np.sort(own[~needed])
+    if not len(others) or not needed.any():
+        return None
+    below = np.searchsorted(others, own[needed], "left")
+    up_to = np.searchsorted(others, own[needed], "right")
+    return float((below + up_to).mean() / (2 * len(others)))
+
+
+def area_interval(
+    margins: Scores,
+    needs_graph: Sequence[bool],
+    confidence: float = 0.95,
+    num_resamples: int = 2_000,
+    seed: int = 0,
+) -> tuple[float, float] | None:
+    """The bootstrap percentile interval of `area` over questions; None where there is no area.
+
+    A resample without both kinds of question is left out.
+    """
+    own, needed = np.asarray(margins, np.float64), np.asarray(needs_graph, bool)
+    if area(own, needed) is None:
+        return None
+    drawn = np.random.default_rng(seed).integers(0, len(own), (num_resamples, len(own)))
+    found = [area(own[rows], needed[rows]) for rows in drawn]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile([one for one in found if one is not None], [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def routing_intervals(

@@ -29,6 +29,26 @@ class ThresholdRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """What a threshold, or any other choice of routes, is chosen for.
+
+    objective: what is maximised: half F1 and half recall, as in the paper, or F1 alone. Where many
+        questions need the graph, sending all of them there does well by both.
+    max_graph_ratio: the greatest share of questions that may go to the graph. Routers that are
+        chosen within the same share can be compared by what they make of it.
+    """
+
+    objective: Objective = "objective"
+    max_graph_ratio: float | int = 1.0
+
+    def worth(self, scores: RoutingScores) -> tuple[bool, float, float]:
+        """Greater is better: within the share first, then the objective, then a lower share."""
+        is_within = scores.graph_ratio <= self.max_graph_ratio
+        value = getattr(scores, self.objective) if is_within else 0.0
+        return is_within, value, -scores.graph_ratio
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRow:
     """What a threshold, or a tau, gives end to end.
 
@@ -149,11 +169,9 @@ def sweep_taus(
     return rows
 
 
-def best_threshold(
-    rows: Sequence[ThresholdRow], objective: Objective = "objective"
-) -> ThresholdRow:
+def best_threshold(rows: Sequence[ThresholdRow], select: Selection = Selection()) -> ThresholdRow:
     """The best row; of equal ones that with the lower graph ratio, which costs less."""
-    return max(rows, key=lambda row: (getattr(row.scores, objective), -row.scores.graph_ratio))
+    return max(rows, key=lambda row: select.worth(row.scores))
 
 
 def _check(grid: Sequence[float], questions: Sequence[bool] | Scores) -> None:

@@ -27,7 +27,8 @@ from triax.models.tokenizer import Tokenizer, load_tokenizer
 from triax.models.trained_router import RouteScorer, question_tokens
 from triax.records.files import read_jsonl
 from triax.records.routes import RouterExample
-from triax.scoring.thresholds import Objective, best_threshold, sweep_thresholds
+from triax.scoring.routing import area
+from triax.scoring.thresholds import Selection, best_threshold, sweep_thresholds
 from triax.training.task import Loss
 
 
@@ -46,7 +47,7 @@ class RouteTask:
         alpha: of the focal loss: the weight of positive targets; negatives have 1 - alpha.
         balanced: draw examples of rare labels more often; else all alike. With replacement.
         rate: dropout above the encoder; in it the rates are those of its configuration.
-        select: what the threshold maximises: "objective" (half F1, half recall) or "f1".
+        select: what the threshold is chosen for.
         limit: at most so many examples (for trials).
     """
 
@@ -60,12 +61,12 @@ class RouteTask:
     alpha: float = 0.25
     balanced: bool = True
     rate: float = 0.1
-    select: Objective = "objective"
+    select: Selection = Selection()
     dtype: str = "float32"
     limit: int | None = None
     buckets: Sequence[int] = (24, 32, 48, 64, 128, 256)
     name: str = "route"
-    objective: str = "f1"
+    objective: str = "area"
     trainable: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,15 +170,19 @@ class RouteTask:
     def validate(self, model: nnx.Module) -> dict[str, float]:
         """Scores of "needs the graph" at the best threshold on validation.
 
-        Figures: threshold, f1, precision, recall, graph_ratio, balanced (half F1, half recall).
+        Figures: threshold, f1, precision, recall, graph_ratio, balanced (half F1, half recall);
+        and area, under the ROC curve, which no threshold decides: steps are compared by it.
         """
         graph, state = nnx.split(model)
         scorer = RouteScorer(graph, self._tokenizer, self.max_length)
         logits = scorer(state, [one.question for one in self._validation])
         p = 1.0 / (1.0 + np.exp(-np.clip(logits.astype(np.float64), -60.0, 60.0)))
-        rows = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in self._validation])
+        needs = [one.needs_graph for one in self._validation]
+        rows = sweep_thresholds(p[:, 0], p[:, 1], needs)
+        found = area(p[:, 1] - p[:, 0], needs)
         best = best_threshold(rows, self.select)
         return {
+            "area": 0.5 if found is None else found,
             "threshold": best.threshold,
             "f1": best.scores.f1,
             "precision": best.scores.precision,
