@@ -51,6 +51,7 @@ COLUMNS = {
     "answer/f1": "answer F1",
     "retrieval/recall@5": "R@5",
 }
+ANSWERS = ("answer/graph_ratio", "answer/em", "answer/f1", "retrieval/recall@5")
 SEARCHING = ("gated", "gated_boosted")
 
 
@@ -93,13 +94,18 @@ def main(cfg: DictConfig) -> None:
     out = Path(cfg.paths.runs).expanduser() / "routing" / cfg.name
     for stale in out.glob("*.svg"):  # of a call with other runs
         stale.unlink()
-    write_json(out / "metrics.json", {"config": OmegaConf.to_container(cfg, resolve=True), **table})
     if answered:
         routing_answers.compare(answers, answered, sides, cfg.baseline)
+        print(f"\nthe {cfg.share:g} of the questions with the highest margins to the graph:")
+        equal = routing_answers.compare_at_share(answers, answered, sides, cfg.share, "trained")
+        write_json(out / "at_share.json", equal)
+        print("\n" + markdown_table(equal, {key: COLUMNS[key] for key in ANSWERS if key in used}))
         routing_sweeps.draw_answers(out, table, answers, answered, sides)
         routing_sweeps.draw_taus(out, answers, answered, sides)
     else:
         routing_sweeps.draw_labels(out, table, swept, needs)
+    told = {"config": OmegaConf.to_container(cfg, resolve=True), **table}
+    write_json(out / "metrics.json", told)
     print(json.dumps({"folder": str(out)}))
 
 

@@ -1,11 +1,13 @@
 """Answers of runs in which all questions went one way, put together by route (eval/routing.py)."""
 
+import hashlib
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from omegaconf import DictConfig
 
 from triax.records.files import read_jsonl
@@ -16,6 +18,7 @@ from triax.scoring.routing import compose
 from triax.scoring.significance import mean_interval, paired_bootstrap
 
 KEYS = {"answer/em": "em", "answer/f1": "f1", "retrieval/recall@5": "recall@5"}
+KINDS = ("vanilla", "graph")
 Sides = dict[str, dict[str, dict]]
 
 
@@ -90,10 +93,9 @@ def scores(
 ) -> dict[str, float]:
     """Means and intervals of the scores of the answers that the routes choose."""
     row = {"answer/graph_ratio": sum(to_graph) / len(to_graph)}
-    for name, key in KEYS.items():
-        if all(key in sides[side][one.id] for side in ("vanilla", "graph") for one in answered):
-            found = mean_interval(_composed(to_graph, answered, sides, key))
-            row |= {name: found.mean, f"{name}/low": found.low, f"{name}/high": found.high}
+    for name, key in _known(answered, sides).items():
+        found = mean_interval(_composed(to_graph, answered, sides, key))
+        row |= {name: found.mean, f"{name}/low": found.low, f"{name}/high": found.high}
     return row
 
 
@@ -114,6 +116,56 @@ def compare(
         )
 
 
+def at_share(margins: Sequence[float], answered: Sequence[Question], share: float) -> list[bool]:
+    """Sends the share of questions with the highest margins; equal margins by a hash of the id."""
+    order = sorted(
+        range(len(answered)),
+        key=lambda row: (-margins[row], hashlib.sha256(answered[row].id.encode()).digest()),
+    )
+    sent = set(order[: round(share * len(answered))])
+    return [row in sent for row in range(len(answered))]
+
+
+def compare_at_share(
+    answers: dict[str, Routed], answered: Sequence[Question], sides: Sides, share: float, one: str
+) -> dict[str, dict[str, float]]:
+    """Every router that has margins at the same graph ratio, and `one` paired with the others.
+
+    `chance` is the mean of what sending this share at random gives.
+    """
+    sent = {
+        name: at_share(own.margins, answered, share)
+        for name, own in answers.items()
+        if own.margins is not None
+    }
+    known = _known(answered, sides)
+    table = {name: scores(routes, answered, sides) for name, routes in sent.items()}
+    table["chance"] = {"answer/graph_ratio": share}
+    for name, key in known.items():
+        vanilla, graph = (np.mean(values(sides, side, answered, key)) for side in KINDS)
+        table["chance"][name] = float((1 - share) * vanilla + share * graph)
+    for other in sent if one in sent else ():
+        for key in known.values():
+            if other == one or key == "em":
+                continue
+            ours, theirs = (_composed(sent[name], answered, sides, key) for name in (one, other))
+            found = paired_bootstrap(ours, theirs)
+            print(
+                f"{key} there, {one} - {other}: {100 * found.difference:+.1f} "
+                f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+            )
+    return table
+
+
+def _known(answered: Sequence[Question], sides: Sides) -> dict[str, str]:
+    """The scores that both runs have of all questions."""
+    return {
+        name: key
+        for name, key in KEYS.items()
+        if all(key in sides[side][one.id] for side in KINDS for one in answered)
+    }
+
+
 def _composed(to_graph, answered, sides, key):
-    vanilla, graph = (values(sides, side, answered, key) for side in ("vanilla", "graph"))
+    vanilla, graph = (values(sides, side, answered, key) for side in KINDS)
     return compose(to_graph, vanilla, graph)

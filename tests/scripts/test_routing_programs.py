@@ -128,7 +128,7 @@ def answered(home, tmp_path):
 def test_answers_are_composed_by_route(home, answered):
     pytest.importorskip("sklearn")
     systems = "systems=[always_vanilla,always_graph,tfidf,gated,gated_boosted,oracle]"
-    done = run(home, "eval", "routing", "name=composed", systems, *answered)
+    done = run(home, "eval", "routing", "name=composed", "share=0.3334", systems, *answered)
     assert "answers of 24 questions" in done.stdout and "gated: margin below" in done.stdout
     folder = Path(home["TRIAX_RUNS"]) / "routing" / "composed"
     table = json.loads((folder / "metrics.json").read_text())
@@ -138,6 +138,9 @@ def test_answers_are_composed_by_route(home, answered):
     assert f1["always_graph"] == pytest.approx(10 / 24)
     assert f1["oracle"] == f1["tfidf"] == pytest.approx(1.0)
     assert table["oracle"]["answer/graph_ratio"] == pytest.approx(8 / 24)
+    equal = json.loads((folder / "at_share.json").read_text())
+    assert equal["tfidf"]["answer/f1"] == 1.0
+    assert equal["chance"]["answer/f1"] == pytest.approx((2 * 16 + 10) / 72, abs=1e-3)
     sweep = [json.loads(line) for line in (folder / "sweep.jsonl").open()]
     assert {row["router"] for row in sweep} == {"tfidf", "gated", "gated_boosted"}
     ends = {row["graph_ratio"]: row["f1"] for row in sweep if row["graph_ratio"] in (0, 1)}
