@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from routing_answers import Routed, Sides, values
+from routing_answers import KEYS, Routed, Sides, values
 
 from triax.records.files import atomic_write, write_jsonl
 from triax.records.questions import Question
@@ -56,11 +56,31 @@ def draw_answers(
     answered: Sequence[Question],
     sides: Sides,
 ) -> None:
-    """Graph ratio against F1 of the answers; chance is the line between the two runs."""
-    vanilla, graph = (values(sides, side, answered, "f1") for side in ("vanilla", "graph"))
+    """Graph ratio against F1 of the answers, and against R@5 where gold passages are known.
+
+    Chance is the line between the two runs.
+    """
+    _draw_scores(out / "sweep", table, answers, answered, sides, "answer/f1", "answer F1")
+    if all("retrieval/recall@5" in row for row in table.values()):
+        _draw_scores(
+            out / "sweep_recall", table, answers, answered, sides, "retrieval/recall@5", "R@5"
+        )
+
+
+def _draw_scores(
+    path: Path,
+    table: dict,
+    answers: dict[str, Routed],
+    answered: Sequence[Question],
+    sides: Sides,
+    column: str,
+    y_name: str,
+) -> None:
+    key = KEYS[column]
+    vanilla, graph = (values(sides, side, answered, key) for side in ("vanilla", "graph"))
     rows = {
         name: [
-            {"threshold": row.setting, "graph_ratio": row.graph_ratio, "f1": row.score}
+            {"threshold": row.setting, "graph_ratio": row.graph_ratio, key: row.score}
             for row in sweep_answers(
                 np.zeros(len(answered)), np.array(own.margins), vanilla, graph, cuts(own.margins)
             )
@@ -68,10 +88,10 @@ def draw_answers(
         for name, own in answers.items()
         if own.margins is not None
     }
-    lines = {name: _points(own, "graph_ratio", "f1") for name, own in rows.items()}
+    lines = {name: _points(own, "graph_ratio", key) for name, own in rows.items()}
     lines["at random"] = [(0.0, float(np.mean(vanilla))), (1.0, float(np.mean(graph)))]
-    chosen = {name: (row["answer/graph_ratio"], row["answer/f1"]) for name, row in table.items()}
-    _write(out / "sweep", rows, lines, chosen, "graph ratio", "answer F1")
+    chosen = {name: (row["answer/graph_ratio"], row[column]) for name, row in table.items()}
+    _write(path, rows, lines, chosen, "graph ratio", y_name)
 
 
 def draw_taus(

@@ -4,6 +4,7 @@ import pytest
 
 from triax.models.adapters import SHIPPED, fingerprint
 from triax.models.trained_reader import TrainedReader
+from triax.models.trained_router import TrainedRouteReader
 from triax.models.trained_tagger import TrainedTagger
 from triax.models.trained_writer import TrainedWriter
 from triax.records.readings import ReadRequest
@@ -20,10 +21,10 @@ OSLO = "Oslo. Oslo is the capital and most populous city of Norway."
 
 def test_they_are_within_25_megabytes_and_have_cards():
     folders = sorted(path for path in SHIPPED.iterdir() if path.is_dir())
-    assert [path.name for path in folders] == ["decomposer", "extractor", "solver"]
+    assert [path.name for path in folders] == ["decomposer", "extractor", "router", "solver"]
     assert sum(file.stat().st_size for path in folders for file in path.iterdir()) < 25e6
     assert all("## Training data" in (path / "README.md").read_text("utf-8") for path in folders)
-    assert len({fingerprint(path.name) for path in folders}) == 3
+    assert len({fingerprint(path.name) for path in folders}) == 4
 
 
 @pytest.mark.weights
@@ -69,3 +70,15 @@ def test_the_extractor_names_the_director():
     (found,) = TrainedTagger().read([VERTIGO])
     said = {(one.subject, one.object) for one in found if "direct" in one.predicate}
     assert any("Vertigo" in subject and obj == "Alfred Hitchcock" for subject, obj in said)
+
+
+@pytest.mark.weights
+def test_the_router_sends_a_chain_to_the_graph_and_a_comparison_of_named_things_not():
+    reader = TrainedRouteReader("router")
+    chain, compared = reader.read(
+        [
+            "Where did the composer of film The Merry Monahans die?",
+            "Were Scott Derrickson and Ed Wood of the same nationality?",
+        ]
+    ).tolist()
+    assert chain[1] - chain[0] > reader.config["threshold"] > compared[1] - compared[0]

@@ -112,3 +112,11 @@ def test_no_questions():
     summary, rows = score_run([], [], {})
     assert (rows, summary["rounds"], summary["errors"]) == ([], 0, 0)
     assert "answer/em" not in summary
+
+
+def test_the_share_of_the_graph_where_a_router_chose():
+    sent = [ANSWERS[0] | {"route": "graph"}, ANSWERS[1] | {"route": "vanilla"}]
+    summary, rows = score_run([*sent, ANSWERS[2]], QUESTIONS, DOCUMENT_OF)
+    assert summary["routing/graph_ratio"] == 0.5
+    assert [one.get("route") for one in rows] == ["graph", "vanilla", None]
+    assert "routing/graph_ratio" not in score_run(ANSWERS, QUESTIONS, DOCUMENT_OF)[0]

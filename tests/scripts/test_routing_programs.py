@@ -110,7 +110,8 @@ def answered(home, tmp_path):
         rows = []
         for n in [0, *range(60, 84)]:
             good = {"vanilla": n % 3 != 0, "graph": n % 3 == 0 or n > 81, "rewritten": False}[side]
-            rows.append({"question_id": f"q{n}", "em": float(good), "f1": float(good)})
+            good = float(good)
+            rows.append({"question_id": f"q{n}", "em": good, "f1": good, "recall@5": good / 2})
         write(tmp_path / side / "per_question.jsonl", rows)
         texts = [KINDS[n % 3 == 0].format(n) for n in [0, *range(60, 84)]]
         told = [
@@ -145,6 +146,8 @@ def test_answers_are_composed_by_route(home, answered):
     assert {row["router"] for row in sweep} == {"tfidf", "gated", "gated_boosted"}
     ends = {row["graph_ratio"]: row["f1"] for row in sweep if row["graph_ratio"] in (0, 1)}
     assert ends == {0: pytest.approx(16 / 24), 1: pytest.approx(10 / 24)}
+    found = [json.loads(line)["recall@5"] for line in (folder / "sweep_recall.jsonl").open()]
+    assert max(found) == 0.5  # all at the best cut
     # What is rewritten is lost: with growing tau the 8 of the graph, one after another.
     taus = [json.loads(line) for line in (folder / "tau.jsonl").open()]
     taus = [row for row in taus if row["router"] == "tfidf"]
@@ -152,7 +155,7 @@ def test_answers_are_composed_by_route(home, answered):
     assert taus[-1]["rewritten_ratio"] == pytest.approx(8 / 24)
     for row in taus:
         assert row["f1"] == pytest.approx(1 - row["rewritten_ratio"])
-    for figure in ("sweep", "tau"):
+    for figure in ("sweep", "sweep_recall", "tau"):
         assert (folder / f"{figure}.svg").read_text().startswith("<svg")
 
 

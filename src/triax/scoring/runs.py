@@ -30,7 +30,8 @@ def score_run(
 
     Returns:
         Summary, and one row a question with all its scores. Retrieval is not scored where no
-        question has a chunk, as in a closed book.
+        question has a chunk, as in a closed book. Where a router chose, its share of the graph is
+        `routing/graph_ratio`.
 
     Raises:
         ValueError: a question has two rows, or none, or as in `score_retrieval`.
@@ -56,10 +57,15 @@ def score_run(
     _merge(merged, rows)
     summary["rounds"] = sum(row["num_rounds"] for row in answers) / max(1, len(answers))
     summary["errors"] = float(sum(row["error"] is not None for row in answers))
+    routes = [row["route"] for row in answers if row.get("route")]
+    if routes:
+        summary["routing/graph_ratio"] = routes.count("graph") / len(routes)
     kinds = {question.id: question.kind for question in questions}
     for question_id, row in merged.items():
         row["kind"] = kinds[question_id]
         row["num_rounds"] = by_id[question_id]["num_rounds"]
+        if route := by_id[question_id].get("route"):
+            row["route"] = route
     summary |= _intervals(summary, list(merged.values()))
     return summary, list(merged.values())
 
