@@ -128,7 +128,7 @@ def _nearest(
 ) -> _Pairs:
     """What `asking` rows name among the rows of `among`; both ascend.
 
-    All pairs are compared by an upper bound of their cosine in a few dimensions, and the few that
+    All pairs are compared by an upper bound of their cosine in a few dimensions, and those that
     reach the threshold there by their cosine. Holds block x tile bounds, the pairs of a block and
     the short vectors, so memory is linear in the number of phrases.
     """
@@ -136,7 +136,9 @@ def _nearest(
     none = np.zeros(0, np.int64)
     if not len(asking) or not len(among) or rule.max_neighbours < 1:
         return none, none, np.zeros(0, np.float32)
-    short = _bounding(vectors)
+    # Few against many, as in an update, are compared sooner than all vectors are shortened.
+    few = min(len(asking), len(among)) <= vectors.shape[1]
+    short = vectors if few else _bounding(vectors)
     tile = min(tile, power_of_two(max(64, len(among))))
     keys = np.zeros((-(-len(among) // tile), tile, short.shape[1]), np.float32)
     keys.reshape(-1, short.shape[1])[: len(among)] = short[among]

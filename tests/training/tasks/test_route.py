@@ -117,3 +117,13 @@ def test_missing_and_useless_labels(labels, base, tmp_path):
     write_jsonl(labels / "train.jsonl", [one.to_json() for one in rows])
     with pytest.raises(ValueError, match="nothing to learn"):
         task(labels, base).batch(0, 0)
+
+
+def test_the_card_says_what_the_labels_are_of(labels, base):
+    made = {"ranks": ["runs/ranks/one-train", "runs/ranks/two-train"], "cut": 5}
+    (labels / "config.json").write_text(json.dumps(made), "utf-8")
+    told = task(labels, base).describe()
+    assert (told["labels_of"], told["labels_cut"]) == ("one-train, two-train", 5)
+    # 10 need the graph, 10 are served by both, 20 by vanilla retrieval only: see the fixture.
+    (counts,) = told["datasets"].values()
+    assert counts == {"examples": 40, "graph_only": 10, "vanilla_only": 20, "both": 10}

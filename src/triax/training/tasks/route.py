@@ -5,6 +5,7 @@ Source: R2Adapter, section 3.2 and its released code: two independent sigmoids u
 difference of the two probabilities that is searched on validation.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -213,7 +214,11 @@ class RouteTask:
                 "both": (True, True),
             }.items()
         }
+        made = Path(self.labels).expanduser() / "config.json"
+        config = json.loads(made.read_text("utf-8")) if made.is_file() else {}
         return {
             "datasets": {Path(self.labels).name: {"examples": len(self._train), **counts}},
             "held_out": len(self._validation),
+            "labels_of": ", ".join(Path(one).name for one in config.get("ranks", ())),
+            "labels_cut": config.get("cut"),
         }
