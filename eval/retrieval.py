@@ -88,16 +88,13 @@ def _found(
         found[f"{name}, each step alone"] = (steps, retriever.search(alone, num_chunks))
     asked = [one for one in questions if one.gold_query_triplets]
     filled = [one for one in asked if gold_queries(one)[1]]
-    if asked:
-        groups = [gold_queries(one)[0] for one in asked]
-        key = f"{name}, gold query triplets"
-        found[key] = (asked, retriever.search(groups, num_chunks))
-    if filled:
-        groups = [gold_queries(one)[1] for one in filled]
-        key = f"{name}, gold filled query triplets"
-        found[key] = (filled, retriever.search(groups, num_chunks))
-        groups = [[one.text] for one in filled]
-        found[f"{name}, those questions"] = (filled, retriever.search(groups, num_chunks))
+    for label, form, some in (("query", 0, asked), ("filled query", 1, filled)):
+        if some:
+            groups = [gold_queries(one)[form] for one in some]
+            found[f"{name}, gold {label} triplets"] = (some, retriever.search(groups, num_chunks))
+    if len(filled) not in (0, len(questions)):
+        of = {one.id: evidence for one, evidence in zip(questions, found[name][1], strict=True)}
+        found[f"{name}, those questions"] = (filled, [of[one.id] for one in filled])
     return found
 
 

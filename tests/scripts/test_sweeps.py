@@ -35,6 +35,21 @@ def test_one_run_a_value(tmp_path):
         folder = Path(home["TRIAX_RUNS"]) / "answer" / f"demo-k{num_chunks}"
         rows = [json.loads(line) for line in (folder / "answers.jsonl").open()]
         assert [len(row["chunk_ids"]) for row in rows] == [num_chunks] * 3
+    gone = run(home, "eval", "study", "study=demo", check=False)
+    assert gone.returncode and "2 of 2 runs are not scored: demo-k1, demo-k2" in gone.stderr
+    run(home, "eval", "score", *sweep)
+    done = run(home, "eval", "study", "study=demo")
+    assert "2 runs, varied: pipeline.num_chunks" in done.stdout
+    study = Path(home["TRIAX_RUNS"]) / "studies" / "demo"
+    rows = [json.loads(line) for line in (study / "table.jsonl").open()]
+    assert [row["settings"] for row in rows] == [{"pipeline.num_chunks": k} for k in (1, 2)]
+    for row in rows:
+        scored = Path(home["TRIAX_RUNS"]) / "answer" / row["run"] / "metrics.json"
+        assert row["answer/f1"] == json.loads(scored.read_text())["answer/f1"]
+    assert "num_chunks=2" in (study / "table.md").read_text()
+    assert "pipeline.num_chunks</text>" in (study / "figure.svg").read_text()
+    gone = run(home, "eval", "study", "study=other", check=False)
+    assert gone.returncode and "no run of study other" in gone.stderr and "['demo']" in gone.stderr
 
 
 @pytest.mark.parametrize(

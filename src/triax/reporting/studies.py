@@ -1,0 +1,84 @@
+"""What a sweep varied and what came of it: runs that differ in a few settings, as lines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Settings = Mapping[str, Any]
+_TARGET = "._target_"
+
+
+def varied(configs: Mapping[str, Mapping[str, Any]], ignored: Sequence[str] = ()) -> list[str]:
+    """The dotted names of settings in which the configurations differ, sorted.
+
+    A setting that only some have counts as None in the others. Where another class is made, as for
+    another pipeline, that alone is named (`pipeline._target_`), not what goes with it.
+
+    Args:
+        configs: nested configuration by run.
+        ignored: dotted names, or beginnings of them up to a dot, that are passed over.
+    """
+    flat = [_flat(config) for config in configs.values()]
+    names = {name for one in flat for name in one}
+    found = [
+        name
+        for name in names
+        if not any(name == part or name.startswith(f"{part}.") for part in ignored)
+        and any(one.get(name) != flat[0].get(name) for one in flat[1:])
+    ]
+    made = [name.removesuffix(_TARGET) for name in found if name.endswith(_TARGET)]
+    return sorted(
+        name
+        for name in found
+        if not any(name.startswith(f"{part}.") and name != part + _TARGET for part in made)
+    )
+
+
+def settings_of(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The values of these settings, None where the configuration has none."""
+    flat = _flat(config)
+    return {name: flat.get(name) for name in names}
+
+
+def shown(settings: Settings) -> str:
+    """Settings by the last part of their names.
+
+    >>> shown({"pipeline.num_chunks": 5, "pipeline._target_": "triax.pipelines.assembly.dense"})
+    'num_chunks=5, pipeline=dense'
+    """
+    parts = []
+    for name, value in settings.items():
+        if name.endswith(_TARGET):
+            name, value = name.removesuffix(_TARGET), str(value).rpartition(".")[2]
+        parts.append(f"{name.rpartition('.')[2]}={value}")
+    return ", ".join(parts)
+
+
+def lines_over(
+    rows: Sequence[tuple[Settings, Mapping[str, Any]]], x: str, y: str
+) -> dict[str, list[tuple[float, float]]]:
+    """A line for each choice of the other settings: points (setting `x`, score `y`) by rising x.
+
+    Rows without the score are left out.
+
+    Raises:
+        ValueError: a value of `x` is no number.
+    """
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for settings, scores in rows:
+        value = settings.get(x)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{x} has the value {value!r}; expected numbers to draw over")
+        if scores.get(y) is not None:
+            others = {name: one for name, one in settings.items() if name != x}
+            lines.setdefault(shown(others) or y, []).append((float(value), float(scores[y])))
+    return {name: sorted(points) for name, points in lines.items()}
+
+
+def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{before}{name}.")
+        else:
+            found[f"{before}{name}"] = value
+    return found
