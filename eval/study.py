@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 
 from triax.records.files import atomic_write, write_jsonl
 from triax.reporting.curves import curves_svg
-from triax.reporting.studies import lines_over, settings_of, shown, varied
+from triax.reporting.studies import is_number, lines_over, settings_of, shown, varied
 from triax.reporting.tables import COLUMNS, markdown_table
 
 # What names or places a run, and does not change its figures.
@@ -48,9 +48,7 @@ def main(cfg: DictConfig) -> None:
     names = varied(kept, ASIDE)
     rows = [(settings_of(kept[name], names), scores[name], name) for name in kept]
     rows.sort(
-        key=lambda row: [
-            (not _is_number(v), v if _is_number(v) else str(v)) for v in row[0].values()
-        ]
+        key=lambda row: [(not is_number(v), v if is_number(v) else str(v)) for v in row[0].values()]
     )
     table = markdown_table(
         {shown(settings) or name: found for settings, found, name in rows}, COLUMNS
@@ -63,7 +61,7 @@ def main(cfg: DictConfig) -> None:
     with atomic_write(folder / "table.md") as stream:
         stream.write(table + "\n")
     print(f"{cfg.study}: {len(rows)} runs, varied: {', '.join(names) or 'nothing'}\n\n{table}")
-    numbers = [name for name in names if all(_is_number(row[0][name]) for row in rows)]
+    numbers = [name for name in names if all(is_number(row[0][name]) for row in rows)]
     over = cfg.over or (numbers[0] if numbers else None)
     if over is None:
         print("no figure: nothing that is a number was varied")
@@ -80,10 +78,6 @@ def main(cfg: DictConfig) -> None:
 
 def _scores(path: Path) -> dict | None:
     return json.loads(path.read_text("utf-8")) if path.is_file() else None
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 if __name__ == "__main__":

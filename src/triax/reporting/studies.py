@@ -66,12 +66,17 @@ def lines_over(
     lines: dict[str, list[tuple[float, float]]] = {}
     for settings, scores in rows:
         value = settings.get(x)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise ValueError(f"{x} has the value {value!r}; expected numbers to draw over")
         if scores.get(y) is not None:
             others = {name: one for name, one in settings.items() if name != x}
             lines.setdefault(shown(others) or y, []).append((float(value), float(scores[y])))
     return {name: sorted(points) for name, points in lines.items()}
+
+
+def is_number(value: Any) -> bool:
+    """Whether a setting can be an axis: yes and no are no numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
