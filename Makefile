@@ -24,7 +24,14 @@ lint: $(STAMP)-test
 	$(BIN)/ruff format --check src tests eval train bench
 	$(BIN)/lint-imports
 
-test: lint
+# A Slurm for the tests of tests/cluster/, where root can install it; else they are skipped.
+# openwandb, a server that takes W&B's runs, gets a folder of its own: its licence is no free one.
+$(STAMP)-cluster: tests/cluster/cluster.sh
+	tests/cluster/cluster.sh install
+	-$(BIN)/python -m venv $(VENV)/openwandb && $(VENV)/openwandb/bin/pip install --quiet openwandb
+	touch $@
+
+test: lint $(STAMP)-cluster
 	$(BIN)/python -m pytest
 
 clean:
