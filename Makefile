@@ -20,8 +20,8 @@ demo: $(STAMP)-demo
 	$(BIN)/python eval/demo.py
 
 lint: $(STAMP)-test
-	$(BIN)/ruff check src tests eval train bench
-	$(BIN)/ruff format --check src tests eval train bench
+	$(BIN)/ruff check src tests eval train bench slurm
+	$(BIN)/ruff format --check src tests eval train bench slurm
 	$(BIN)/lint-imports
 
 # A Slurm for the tests of tests/cluster/, where root can install it; else they are skipped.
