@@ -85,6 +85,9 @@ class FakeServer:
             as it is, None means answer as usual.
         latency_s: seconds between a request and its answer; many run at once.
         dimension: of the embeddings.
+        host: the address it listens on; another than the loopback's for jobs on other nodes.
+
+    `health` is the status that GET /health gives; 0 never answers.
     """
 
     def __init__(
@@ -93,11 +96,14 @@ class FakeServer:
         fault: Callable[[Mapping[str, Any], int], Reply | None] | None = None,
         latency_s: float = 0.0,
         dimension: int = 8,
+        host: str = "127.0.0.1",
     ) -> None:
         self.answer = answer
         self.fault = fault
         self.latency_s = latency_s
         self.dimension = dimension
+        self.host = host
+        self.health = 200
         self.received: list[Received] = []
         self.most_at_once = 0
         self._at_once = 0
@@ -110,6 +116,11 @@ class FakeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                if fake.health == 0:
+                    time.sleep(60)
+                _send(self, Reply(fake.health if self.path == "/health" else 404, {}))
 
             def do_POST(self) -> None:
                 fake._handle(self)
@@ -125,7 +136,7 @@ class FakeServer:
             def handle_error(self, request: Any, client_address: Any) -> None:
                 pass  # clients of these tests hang up and get killed
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server((self.host, 0), Handler)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -133,13 +144,17 @@ class FakeServer:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Listens no more; what it was asked before it answers yet."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"http://{self.host}:{self._server.server_port}/v1"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:

@@ -180,6 +180,7 @@ def test_r02_a_spent_budget_without_an_answer_is_an_error(text):
         (chat_body(None, "stop", refusal="I will not"), None, "error", "I will not"),
         (chat_body(None, "tool_calls"), None, "error", "tool_calls"),
         (chat_body("part", "content_filter"), None, "error", "content filter"),
+        (chat_body("half an ans", "abort"), None, "error", "gave the call up"),
         ({"choices": [{"message": {"content": "x"}}]}, "x", "stop", None),
         (chat_body("x") | {"usage": None}, "x", "stop", None),
     ],

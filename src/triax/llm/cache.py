@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from triax.llm.arrivals import OnResult, complete_each
+from triax.llm.shared_calls import SharedCalls
 from triax.records.completions import Completion, CompletionRequest
 from triax.records.files import write_jsonl
 from triax.records.verbs import Completer
@@ -49,13 +50,16 @@ class CachedCompleter:
     made; a hit needs neither network nor key.
 
     Several processes may share the file, on a local disk: sqlite's write-ahead log does not work
-    over network file systems. Where another process holds the file for more than 30 s, results
-    are passed on without being stored, with a warning, and are counted in `num_unsaved`.
+    over network file systems. Processes on several nodes share a folder instead: each takes over
+    what lies there when it starts, and puts what it was answered there at once. Where another
+    process holds the file for more than 30 s, results are passed on without being stored, with a
+    warning, and are counted in `num_unsaved`.
 
     Args:
         completer: has `identity`, a JSON mapping that says which model answers and where.
         path: the file, made where it is absent.
         batch_size: see above; None takes the completer's own, or 32.
+        shared: folder that is shared with other nodes; None for none.
 
     Raises:
         TypeError: the completer has no `identity`.
@@ -63,7 +67,11 @@ class CachedCompleter:
     """
 
     def __init__(
-        self, completer: Completer, path: Path | str, batch_size: int | None = None
+        self,
+        completer: Completer,
+        path: Path | str,
+        batch_size: int | None = None,
+        shared: Path | str | None = None,
     ) -> None:
         if not isinstance(getattr(completer, "identity", None), Mapping):
             raise TypeError(
@@ -81,6 +89,9 @@ class CachedCompleter:
         self._process = os.getpid()
         self._connection = _open(self.path)
         self._inherited: sqlite3.Connection | None = None  # held, since to drop it is to close it
+        self._shared = None if shared is None else SharedCalls(shared)
+        if self._shared is not None:
+            self._take_over(self._shared)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -166,6 +177,14 @@ class CachedCompleter:
         """Writes all stored calls, one JSON object a line, and returns their number."""
         return write_jsonl(path, self.rows())
 
+    def _take_over(self, shared: SharedCalls) -> None:
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            for row in shared.rows():
+                self._insert(row["key"], row["call"], row["stage"], row["completion"])
+        finally:
+            self._execute("COMMIT")
+
     def _load(self, key: str) -> Completion | None:
         rows = self._execute("SELECT completion FROM calls WHERE key = ?", (key,))
         if not rows:
@@ -175,13 +194,26 @@ class CachedCompleter:
     def _save(self, key: str, call: Mapping[str, Any], stage: str, completion: Completion) -> bool:
         stored = asdict(completion)
         del stored["is_cached"]
-        row = (key, stage, json.dumps(call), json.dumps(stored), time.time())
         try:
-            self._execute("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?)", row)
+            self._insert(key, call, stage, stored)
         except sqlite3.OperationalError as error:
             _log.warning("%s: results are passed on but not stored (%s)", self.path, error)
             return False
+        if self._shared is not None:
+            try:
+                self._shared.append(
+                    {"key": key, "stage": stage, "call": call, "completion": stored}
+                )
+            except OSError as error:
+                _log.warning("%s: results are shared no more (%s)", self._shared.path, error)
+                self._shared = None
         return True
+
+    def _insert(
+        self, key: str, call: Mapping[str, Any], stage: str, completion: Mapping[str, Any]
+    ) -> None:
+        row = (key, stage, json.dumps(call), json.dumps(completion), time.time())
+        self._execute("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?)", row)
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:

@@ -36,6 +36,8 @@ _HEADERS = frozenset(
     }
 )
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+# By name: which of two HTTP libraries raises them depends on the release of the client.
+_UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout"})
 _NO_KEY = "none"
 _QUOTED = 300  # characters of a server's own words in an error
 
@@ -45,7 +47,11 @@ class MalformedReply(ValueError):
 
 
 class EndpointError(RuntimeError):
-    """A call that failed for good. `status` is the HTTP status, None where there was no reply."""
+    """A call that failed for good. `status` is the HTTP status, None where there was no reply.
+
+    `is_lost` says that the connection could not be made or broke; `was_sent` is False where it
+    could not be made, so that the server cannot have seen the call.
+    """
 
     def __init__(
         self,
@@ -53,11 +59,15 @@ class EndpointError(RuntimeError):
         status: int | None = None,
         is_transient: bool = False,
         retry_after_s: float | None = None,
+        is_lost: bool = False,
+        was_sent: bool = True,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.is_transient = is_transient
         self.retry_after_s = retry_after_s
+        self.is_lost = is_lost
+        self.was_sent = was_sent
 
 
 @dataclass(slots=True)
@@ -89,6 +99,8 @@ class Endpoint:
         backoff_s: seconds before the first retry.
         max_wait_s: longest wait before a retry; a server that asks for more ends the call.
         max_requests_per_minute: pace of the calls, for endpoints with such a limit.
+        is_one_of_many: a call whose connection fails ends at once, since another server can take
+            it, and proxies that the environment names are passed by: they lead out of a cluster.
 
     Raises:
         ValueError: `base_url` is no http(s) address, or holds a password or a query.
@@ -104,6 +116,7 @@ class Endpoint:
         backoff_s: int | float = 0.5,
         max_wait_s: int | float = 120.0,
         max_requests_per_minute: int | float | None = None,
+        is_one_of_many: bool = False,
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -122,6 +135,7 @@ class Endpoint:
         self.timeout_s = timeout_s
         self.backoff_s = backoff_s
         self.max_wait_s = max_wait_s
+        self.is_one_of_many = is_one_of_many
         self.num_retries = 0
         self._interval_s = 60.0 / max_requests_per_minute if max_requests_per_minute else 0.0
         self._next_start = 0.0  # of time.monotonic(), by the pace
@@ -203,6 +217,7 @@ class Endpoint:
             follow_redirects=False,
             # No TLS is spoken with an http address, and a set of trusted roots takes 20 ms to load.
             verify=is_tls,
+            trust_env=not self.is_one_of_many,
         )
         client = openai.AsyncOpenAI(
             api_key=_NO_KEY,
@@ -239,7 +254,7 @@ class Endpoint:
 
     def _wait_s(self, fault: EndpointError, attempt: int) -> float:
         """Seconds before the next try; raises the fault where there is none."""
-        if not fault.is_transient:
+        if not fault.is_transient or (fault.is_lost and self.is_one_of_many):
             raise fault
         if attempt >= self.max_retries:
             raise EndpointError(f"{fault} (tried {attempt + 1} times)", fault.status)
@@ -261,12 +276,17 @@ class Endpoint:
         import openai
 
         where = self.base_url
+        if type(error.__cause__).__name__ in _UNCONNECTED:
+            words = _quote(f"{type(error.__cause__).__name__}: {error.__cause__}", session.key)
+            return EndpointError(
+                f"{where}: no connection ({words})", None, True, is_lost=True, was_sent=False
+            )
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             return EndpointError(f"{where}: no answer within {self.timeout_s:g} s", None, True)
         if isinstance(error, openai.APIConnectionError):
             cause = error.__cause__ or error
             words = _quote(f"{type(cause).__name__}: {cause}", session.key)
-            return EndpointError(f"{where}: no connection ({words})", None, True)
+            return EndpointError(f"{where}: no connection ({words})", None, True, is_lost=True)
         if isinstance(error, openai.APIStatusError):
             return self._status_fault(error, session)
         malformed = (MalformedReply, json.JSONDecodeError, UnicodeDecodeError)

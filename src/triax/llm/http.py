@@ -2,9 +2,10 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from triax.llm.arrivals import OnResult, gather
 from triax.llm.endpoint import Endpoint, EndpointError, MalformedReply, plain
@@ -13,10 +14,24 @@ from triax.records.completions import Completion, CompletionRequest, Grammar
 from triax.records.text import clean
 
 Structured = Literal["auto", "json_schema", "vllm", "llama_cpp", "none"]
+TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 _log = logging.getLogger(__name__)
 
 
-class HttpCompleter:
+@runtime_checkable
+class Posts(Protocol):
+    """What carries requests: one `Endpoint`, or several of them that act as one."""
+
+    num_retries: int
+
+    def session(self) -> AbstractAsyncContextManager[Any]: ...
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], Completion]
+    ) -> tuple[Completion, float]: ...
+
+
+class ChatCompleter:
     """Sends all requests of a call at once and lets the server batch them.
 
     A request that fails is a completion with an error; the others go on (R3). Calls may come from
@@ -31,50 +46,28 @@ class HttpCompleter:
 
     Args:
         model: name of the model at the endpoint.
-        base_url: address up to and including `/v1`.
-        api_key_env: name of the environment variable that holds the key; see `Endpoint`.
-        max_concurrent: calls under way at once.
-        max_retries: further tries of one call.
-        timeout_s: seconds that one try may take.
+        endpoint: carries the requests.
+        name: what the cache calls the endpoint.
         extra_body: further fields of every request, such as `{"top_p": 0.9}`.
         structured: how grammars are sent.
         revision: of the model, where the endpoint has one; it is part of the cache key.
-        endpoint_name: what the cache calls the endpoint; the address where None. Give a name
-            where the same server gets another address in each job.
         token_limit_field: `max_completion_tokens` for OpenAI's reasoning models.
-        backoff_s, max_wait_s, max_requests_per_minute: see `Endpoint`.
     """
 
     def __init__(
         self,
         model: str,
-        base_url: str,
-        api_key_env: str | None = None,
-        max_concurrent: int = 64,
-        max_retries: int = 6,
-        timeout_s: int | float = 300.0,
+        endpoint: Posts,
+        name: str,
         extra_body: Mapping[str, Any] | None = None,
         structured: Structured = "auto",
         revision: str = "",
-        endpoint_name: str | None = None,
-        token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
-        backoff_s: int | float = 0.5,
-        max_wait_s: int | float = 120.0,
-        max_requests_per_minute: int | float | None = None,
+        token_limit_field: TokenLimitField = "max_tokens",
     ) -> None:
         self.model = model
         self.structured: Structured = structured
         self.num_unconstrained = 0
-        self._endpoint = Endpoint(
-            base_url,
-            api_key_env,
-            max_concurrent,
-            max_retries,
-            timeout_s,
-            backoff_s,
-            max_wait_s,
-            max_requests_per_minute,
-        )
+        self._endpoint = endpoint
         self._extra_body: dict[str, Any] = plain(extra_body or {})
         self._token_limit_field = token_limit_field
         self._refused: set[Grammar] = set()
@@ -82,13 +75,16 @@ class HttpCompleter:
             "kind": "http",
             "model": model,
             "revision": revision,
-            "endpoint": endpoint_name or self._endpoint.base_url,
+            "endpoint": name,
             "structured": structured,
             "extra_body": self._extra_body,
         }
 
     def __repr__(self) -> str:
-        return f"HttpCompleter({self.model!r}, {self._endpoint!r}, structured={self.structured!r})"
+        return (
+            f"{type(self).__name__}({self.model!r}, {self._endpoint!r}, "
+            f"structured={self.structured!r})"
+        )
 
     @property
     def num_retries(self) -> int:
@@ -179,6 +175,53 @@ class HttpCompleter:
         return replace(completion, seconds=seconds)
 
 
+class HttpCompleter(ChatCompleter):
+    """A language model at one address; see `ChatCompleter`.
+
+    Args:
+        model: name of the model at the endpoint.
+        base_url: address up to and including `/v1`.
+        api_key_env: name of the environment variable that holds the key; see `Endpoint`.
+        max_concurrent: calls under way at once.
+        max_retries: further tries of one call.
+        timeout_s: seconds that one try may take.
+        extra_body, structured, revision, token_limit_field: see `ChatCompleter`.
+        endpoint_name: what the cache calls the endpoint; the address where None. Give a name
+            where the same server gets another address in each job.
+        backoff_s, max_wait_s, max_requests_per_minute: see `Endpoint`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        api_key_env: str | None = None,
+        max_concurrent: int = 64,
+        max_retries: int = 6,
+        timeout_s: int | float = 300.0,
+        extra_body: Mapping[str, Any] | None = None,
+        structured: Structured = "auto",
+        revision: str = "",
+        endpoint_name: str | None = None,
+        token_limit_field: TokenLimitField = "max_tokens",
+        backoff_s: int | float = 0.5,
+        max_wait_s: int | float = 120.0,
+        max_requests_per_minute: int | float | None = None,
+    ) -> None:
+        endpoint = Endpoint(
+            base_url,
+            api_key_env,
+            max_concurrent,
+            max_retries,
+            timeout_s,
+            backoff_s,
+            max_wait_s,
+            max_requests_per_minute,
+        )
+        name = endpoint_name or endpoint.base_url
+        super().__init__(model, endpoint, name, extra_body, structured, revision, token_limit_field)
+
+
 def constraint_fields(grammar: Grammar, structured: Structured) -> dict[str, Any]:
     """The fields of a request that hold its output to `grammar`, for one kind of server.
 
@@ -216,7 +259,7 @@ def read_chat(reply: Mapping[str, Any]) -> Completion:
     """Reads a chat completion; no text, or a text cut before its first word, is an error (R2).
 
     Raises:
-        MalformedReply: the reply has no choice with a message.
+        MalformedReply: the reply has no choice with a message, or the server broke it off.
     """
     choices = reply.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -231,6 +274,8 @@ def read_chat(reply: Mapping[str, Any]) -> Completion:
     )
     text = message.get("content")
     finish = choice.get("finish_reason")
+    if finish in ("abort", "error"):  # vLLM's words when it goes down: the text is half a text
+        raise MalformedReply(f"the server gave the call up (finish_reason {finish!r})")
     is_cut = finish == "length"
     error = None
     if is_cut and not (isinstance(text, str) and text.strip()):

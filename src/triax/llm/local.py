@@ -29,7 +29,7 @@ class _Model:
 
 
 class LocalCompleter:
-    """Completes with a model of the Llama family that runs here.
+    """Completes with a model of the Llama family that runs here, on all devices of the mesh.
 
     The model is loaded by the first call. Calls wait for each other; the event loop does not wait
     for them. A request that cannot be run, or whose prompt is longer than `max_prompt_tokens`, is
@@ -93,7 +93,9 @@ class LocalCompleter:
         if not requests:
             return []
         if self._model is None:
-            self._model = _load(self.base, self.dtype, self.adapter)
+            self._model = _load(
+                self.base, self.dtype, self.adapter, self.batch_size, self.max_prompt_tokens
+            )
         done: dict[int, Completion] = {}
         ready: list[tuple[int, Prompt]] = []
         for number, request in enumerate(requests):
@@ -200,13 +202,18 @@ class LocalCompleter:
         return Completion(text, reason, *counts)
 
 
-def _load(name: str, dtype: str, adapter: str | None) -> _Model:
+def _load(
+    name: str, dtype: str, adapter: str | None, batch_size: int, max_prompt_tokens: int
+) -> _Model:
     import jax.numpy as jnp
 
     from triax.models.adapters import adapter_folder
     from triax.models.compile_cache import use_compile_cache
-    from triax.models.decoder_params import apply_adapter, load_decoder
-    from triax.models.generate import Generator
+    from triax.models.decoder_params import apply_adapter, load_decoder, read_decoder_config
+    from triax.models.generate import KEPT_PREFIXES, PIECE, Generator, batch_bucket, slots_bucket
+    from triax.models.memory import report
+    from triax.models.mesh import DATA, current_mesh
+    from triax.models.model_memory import generation_memory
     from triax.models.tokenizer import load_tokenizer
     from triax.models.weights import locate
 
@@ -215,7 +222,13 @@ def _load(name: str, dtype: str, adapter: str | None) -> _Model:
     folder = locate(name)
     tokenizer = load_tokenizer(folder)
     kind: Any = jnp.dtype(dtype)
-    decoder, config = load_decoder(folder, kind)
+    mesh = current_mesh()
+    batch = batch_bucket(batch_size, mesh.shape[DATA])
+    slots = slots_bucket(max_prompt_tokens + PIECE)  # and room for an answer
+    shape = read_decoder_config(folder)
+    estimate = generation_memory(shape, kind, mesh, batch, slots, PIECE, KEPT_PREFIXES)
+    report(f"{name}, {batch} rows of {slots} tokens", estimate, mesh)
+    decoder, config = load_decoder(folder, kind, mesh if mesh.size > 1 else None)
     if adapter is not None:
         base = apply_adapter(decoder, adapter_folder(adapter))["base"]
         if base != name:
