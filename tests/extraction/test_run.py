@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from triax.extraction.recorded import read_extractions
-from triax.extraction.run import ExtractionError, ExtractionReport, extract_corpus
+from triax.extraction.run import (
+    ExtractionError,
+    ExtractionReport,
+    describe,
+    extract_corpus,
+    save_extractions,
+)
+from triax.llm.servers import NoServerError
 from triax.records.documents import Chunk
 from triax.records.triplets import Extraction, Triplet
 from triax.runs.folder import RunFolderError, claim
@@ -150,6 +157,19 @@ def test_r02_a_model_that_is_not_there_ends_the_run_early(tmp_path: Path) -> Non
     assert run(chunks(200), later, tmp_path, batch_size=8).ok == 200
 
 
+def test_r02_a_run_without_servers_ends_at_once_and_blames_no_chunk(tmp_path: Path) -> None:
+    def read(chunk: Chunk) -> Extraction:
+        if chunk.id == "c2":
+            raise NoServerError("no server of m")
+        return good(chunk)
+
+    with pytest.raises(NoServerError, match="no server of m"):
+        run(chunks(6), Reader(read), tmp_path, batch_size=2)
+    later = Reader()
+    report = run(chunks(6), later, tmp_path, batch_size=2)
+    assert (report.ok, report.num_resumed) == (6, 2)
+
+
 def test_r28_another_extractor_or_corpus_is_refused_with_both_values(tmp_path: Path) -> None:
     run(chunks(2), Reader(good, model="small"), tmp_path)
     before = (tmp_path / "triplets.jsonl").read_bytes()
@@ -180,6 +200,22 @@ def test_an_extractor_must_give_one_extraction_for_each_chunk(tmp_path: Path) ->
 
     with pytest.raises(ValueError, match="gave 1 extractions for 2 chunks"):
         run(chunks(2), Short(), tmp_path)
+
+
+def test_what_was_extracted_elsewhere_is_written_alike(tmp_path: Path) -> None:
+    run(chunks(5), Reader(model="m"), tmp_path / "here", batch_size=2)
+    config = describe(chunks(5), Reader(model="m"))
+    rows = [good(chunk) for chunk in chunks(5)]
+    report = save_extractions(chunks(5), rows, tmp_path / "there", config, seconds=3.5)
+    assert (report.seconds, report.num_triplets) == (3.5, 5)
+    for name in ("triplets.jsonl", "extractions.jsonl", "manifest.json", "config.json"):
+        there = (tmp_path / "there" / name).read_bytes()
+        assert there == (tmp_path / "here" / name).read_bytes()
+    with pytest.raises(ValueError, match="4 extractions are not those of 5 chunks"):
+        save_extractions(chunks(5), rows[1:], tmp_path / "there", config)
+    with pytest.raises(RunFolderError, match="corpus"):
+        other = describe(chunks(4), Reader(model="m"))
+        save_extractions(chunks(4), rows[:4], tmp_path / "there", other)
 
 
 def test_r04_a_torn_line_is_done_again(tmp_path: Path) -> None:

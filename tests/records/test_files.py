@@ -146,3 +146,10 @@ def test_packed_rows_are_read_back_and_equal_rows_give_equal_bytes(tmp_path):
     write_jsonl(tmp_path / "two.jsonl.gz", rows)
     assert list(read_jsonl(tmp_path / "one.jsonl.gz")) == rows
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()
+
+
+def test_a_folder_that_was_taken_away_stays_away(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        with atomic_write(tmp_path / "gone" / "file", makes_folder=False):
+            pass
+    assert list(tmp_path.iterdir()) == []

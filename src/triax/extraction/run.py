@@ -5,12 +5,13 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from triax.extraction.recorded import extraction_from_json, extraction_to_json
+from triax.llm.servers import NoServerError
 from triax.records.documents import Chunk
 from triax.records.files import write_json, write_jsonl
 from triax.records.triplets import Extraction
@@ -80,17 +81,10 @@ async def extract_corpus(
         ValueError: two chunks share an id.
         RunFolderError: the folder holds results of another corpus or extractor, or is in use.
         ExtractionError: more than `max_failed` of the chunks gave no triplet.
+        NoServerError: there is no language model to ask; what was found is kept.
     """
     started = time.monotonic()
-    repeated = [key for key, count in Counter(chunk.id for chunk in chunks).items() if count > 1]
-    if repeated:
-        raise ValueError(f"{len(repeated)} chunk ids occur twice, such as {repeated[0]!r}")
-    config = {
-        "schema": _SCHEMA,
-        "extractor": extractor.name,
-        "extractor_config": dict(getattr(extractor, "config", {})),
-        "corpus": _hash_chunks(chunks),
-    }
+    config = describe(chunks, extractor)
     claimed = claim(folder, config)
     try:
         log = ItemLog(claimed / "extractions.jsonl", key="chunk_id")
@@ -102,7 +96,64 @@ async def extract_corpus(
         advance(num_resumed)
         await _extract(left, extractor, log, batch_size, lambda count: advance(num_resumed + count))
         found = {key: extraction_from_json(row) for key, row in log.rows().items()}
-        report = _save(chunks, found, claimed.path, config, max_failed, num_resumed, started)
+        seconds = round(time.monotonic() - started, 3)
+        report = _save(chunks, found, claimed.path, config, max_failed, num_resumed, seconds)
+    finally:
+        claimed.release()
+    return report
+
+
+def describe(chunks: Sequence[Chunk], extractor: Extractor) -> dict[str, Any]:
+    """What an extraction is made from; a folder of results holds one such only (R28).
+
+    Raises:
+        ValueError: two chunks share an id.
+    """
+    repeated = [key for key, count in Counter(chunk.id for chunk in chunks).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{len(repeated)} chunk ids occur twice, such as {repeated[0]!r}")
+    return {
+        "schema": _SCHEMA,
+        "extractor": extractor.name,
+        "extractor_config": dict(getattr(extractor, "config", {})),
+        "corpus": _hash_chunks(chunks),
+    }
+
+
+def save_extractions(
+    chunks: Sequence[Chunk],
+    extractions: Sequence[Extraction],
+    folder: Path | str,
+    config: Mapping[str, Any],
+    *,
+    max_failed: float = 0.05,
+    seconds: float = 0.0,
+) -> ExtractionReport:
+    """Writes what was extracted elsewhere as `extract_corpus` would have, with its judgement.
+
+    Args:
+        chunks: all of the corpus.
+        extractions: one for each chunk, in order.
+        folder: where they go; a later `extract_corpus` of the same finds all of them done.
+        config: what `describe` said of chunks and extractor.
+        max_failed: largest share of failed and empty chunks that is accepted.
+        seconds: what the report says.
+
+    Raises:
+        ValueError: the extractions are not those of the chunks.
+        RunFolderError: the folder holds results of another corpus or extractor, or is in use.
+        ExtractionError: more than `max_failed` of the chunks gave no triplet.
+    """
+    if [one.chunk_id for one in extractions] != [chunk.id for chunk in chunks]:
+        raise ValueError(
+            f"{len(extractions)} extractions are not those of {len(chunks)} chunks; expected one "
+            "for each, in order and with its id"
+        )
+    claimed = claim(folder, config)
+    try:
+        write_jsonl(claimed / "extractions.jsonl", map(extraction_to_json, extractions))
+        found = {one.chunk_id: one for one in extractions}
+        report = _save(chunks, found, claimed.path, dict(config), max_failed, 0, seconds)
     finally:
         claimed.release()
     return report
@@ -137,6 +188,8 @@ async def _try(chunks: Sequence[Chunk], extractor: Extractor) -> list[Extraction
     """What the extractor gives; if it raises, failed extractions that say so (R3)."""
     try:
         extractions = await extractor.extract(chunks)
+    except NoServerError:
+        raise  # no chunk is to blame, and the next batch would wait as long
     except Exception as error:
         _log.exception("the extractor %s raised on %d chunks", extractor.name, len(chunks))
         reason = f"{type(error).__name__}: {error}"
@@ -156,7 +209,7 @@ def _save(
     config: dict[str, Any],
     max_failed: float,
     num_resumed: int,
-    started: float,
+    seconds: float,
 ) -> ExtractionReport:
     missing = "not tried, because too many before it failed"
     rows = [
@@ -172,7 +225,7 @@ def _save(
         statuses["failed"],
         sum(len(row.triplets) for row in rows),
         num_resumed,
-        round(time.monotonic() - started, 3),
+        seconds,
         tuple(row.chunk_id for row in rows if row.status == "failed"),
     )
     write_jsonl(folder / "triplets.jsonl", map(extraction_to_json, rows))

@@ -12,10 +12,14 @@ from typing import IO, Any
 
 
 @contextmanager
-def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO[Any]]:
-    """Opens a temporary sibling and renames it to `path` once all is written and synced."""
+def atomic_write(path: Path | str, mode: str = "w", makes_folder: bool = True) -> Iterator[IO[Any]]:
+    """Opens a temporary sibling and renames it to `path` once all is written and synced.
+
+    Without `makes_folder` a folder that is not there is a FileNotFoundError.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if makes_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
     encoding = None if "b" in mode else "utf-8"
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
