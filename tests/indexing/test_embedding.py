@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triax.indexing.embedding import embed, fingerprint, refuse_mismatch
+from triax.indexing.embedding import (
+    embed,
+    embed_shards,
+    fingerprint,
+    missing_shards,
+    num_shards,
+    refuse_mismatch,
+)
 from triax.indexing.hashing import HashingEncoder
 
 TEXTS = [f"text number {i % 37}" for i in range(60)]
@@ -60,6 +67,38 @@ def test_r04_a_killed_run_goes_on_and_gives_the_same_bytes(tmp_path):
     assert rows.tobytes() == expected.tobytes()
     assert [len(texts) for texts, _ in encoder.calls] == [10, 7]
     assert files(broken) == files(whole)
+
+
+def test_shards_made_apart_are_those_of_one_run(tmp_path):
+    whole, apart = tmp_path / "whole", tmp_path / "apart"
+    expected = embed(TEXTS, HashingEncoder(16), whole, shard_size=10)
+    assert num_shards(TEXTS, 10) == 4 and missing_shards(TEXTS, apart, 10) == [0, 1, 2, 3]
+    done = []
+    made = embed_shards(TEXTS, HashingEncoder(16), apart, [3, 1, 9], "passage", done.append, 10)
+    assert (made, done, missing_shards(TEXTS, apart, 10)) == (2, [1, 2, 3], [0, 2])
+    assert embed_shards(TEXTS, HashingEncoder(16), apart, range(4), shard_size=10) == 2
+    assert files(apart) == files(whole)
+    encoder = Counting()
+    rows = embed(TEXTS, encoder, apart, shard_size=10)
+    assert rows.tobytes() == expected.tobytes() and encoder.calls == []
+    with pytest.raises(ValueError, match=r"'hashing-16'} there, .*'hashing-32'"):
+        embed_shards(TEXTS, HashingEncoder(32), apart, [0], shard_size=10)
+
+
+def test_r30_a_folder_that_another_claims_meanwhile_is_no_foreign_one(tmp_path, monkeypatch):
+    """The other writes manifest and shard between this one's two looks."""
+    exists = Path.exists
+
+    def late(path):
+        found = exists(path)
+        if path == tmp_path / "i" / "manifest.json" and not found:
+            monkeypatch.setattr(Path, "exists", exists)
+            embed(TEXTS, HashingEncoder(16), tmp_path / "i")
+        return found
+
+    monkeypatch.setattr(Path, "exists", late)
+    embed_shards(TEXTS, HashingEncoder(16), tmp_path / "i", [0])
+    assert missing_shards(TEXTS, tmp_path / "i") == []
 
 
 def test_r28_other_texts_or_another_encoder_are_refused_by_name(tmp_path):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import Mesh
 
-from triax.indexing.flat import AXIS, FlatSearch, pad_groups
+from triax.indexing.flat import FlatSearch, pad_groups
 from triax.indexing.search import search
 from triax.indexing.tables import Sources
+from triax.models.mesh import open_mesh
 
 ROWS, CHUNKS, DIMENSION = 43, 12, 3
 
@@ -58,7 +58,7 @@ def check(engine, seed, spread, num_chunks, depth):
 
 
 def tiled(vectors, sources):
-    return FlatSearch(vectors, sources, Mesh(np.array(jax.devices()[:1]), (AXIS,)), tile=16)
+    return FlatSearch(vectors, sources, open_mesh(devices=jax.devices()[:1]), tile=16)
 
 
 @settings(deadline=None, max_examples=40)
@@ -106,28 +106,32 @@ CHILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import jax, numpy as np
-from jax.sharding import Mesh
 from test_flat import check, tiled
-from triax.indexing.flat import AXIS, FlatSearch
+from triax.indexing.flat import FlatSearch
 from triax.indexing.search import search
 from triax.indexing.small import NumpySearch
 from triax.indexing.tables import Sources
+from triax.models.mesh import open_mesh
 assert jax.device_count() == 8
 def spread_out(vectors, sources):
     return FlatSearch(vectors, sources, tile=4)
+def in_a_grid(vectors, sources):
+    found = FlatSearch(vectors, sources, open_mesh(2, 4), tile=4)
+    assert found._vectors.addressable_shards[0].data.nbytes * 8 == found._vectors.nbytes
+    return found
 for seed in range(6):
-    check(spread_out, seed, seed % 3 + 1, (3, 7)[seed % 2], 2)
+    check((spread_out, in_a_grid)[seed % 2], seed, seed % 3 + 1, (3, 7)[seed % 2], 2)
 random = np.random.default_rng(0)
 vectors = np.repeat(random.normal(size=(100, 24)), 3, axis=0)
 vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 chunks = random.integers(0, 40, 300).astype(np.int32)
 sources = Sources(np.arange(301), chunks, 40)
 groups = [vectors[i : i + 2] + 0.1 for i in range(0, 300, 60)]
-one, many, plain = (
+one, many, grid, plain = (
     search(vectors, sources, groups, 7, engine(vectors, sources), depth=4)
-    for engine in (tiled, spread_out, NumpySearch)
+    for engine in (tiled, spread_out, in_a_grid, NumpySearch)
 )
-assert one == many == plain
+assert one == many == grid == plain
 print("same")
 """
 

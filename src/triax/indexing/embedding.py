@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from triax.records.files import atomic_write, write_json
 from triax.records.verbs import Encoder, TextRole
 
 SCHEMA = 1
+SHARD_SIZE = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -23,7 +24,7 @@ def embed(
     folder: Path | str,
     role: TextRole = "passage",
     progress: Callable[[int], None] | None = None,
-    shard_size: int = 1024,
+    shard_size: int = SHARD_SIZE,
 ) -> Float32[np.ndarray, "texts dimension"]:
     """Embeds texts, keeping finished shards in `folder` (R4).
 
@@ -52,10 +53,7 @@ def embed(
     vectors = np.empty((len(distinct), encoder.dimension), np.float32)
     for number, start in enumerate(range(0, len(distinct), shard_size)):
         part = distinct[start : start + shard_size]
-        shard = _finished(folder, number)
-        if shard is None:
-            shard = _encode(part, encoder, role)
-            _write(folder, number, shard)
+        shard = _shard(folder, number, part, encoder, role)
         if shard.shape != (len(part), encoder.dimension):
             raise ValueError(
                 f"shard {number} of {folder} has shape {shard.shape}, expected "
@@ -66,6 +64,58 @@ def embed(
             progress(start + len(part))
     _log.info("embedded %d distinct of %d texts with %s", len(distinct), len(texts), encoder.name)
     return vectors if len(distinct) == len(texts) else vectors[inverse]
+
+
+def embed_shards(
+    texts: Sequence[str],
+    encoder: Encoder,
+    folder: Path | str,
+    numbers: Collection[int],
+    role: TextRole = "passage",
+    progress: Callable[[int], None] | None = None,
+    shard_size: int = SHARD_SIZE,
+) -> int:
+    """Makes some of the shards that `embed` of the same arguments would, and finds, later.
+
+    Several processes may make different ones, or the same, in one folder: a shard appears whole,
+    and the encoder gets the very texts that it would in `embed`.
+
+    Args:
+        numbers: of the shards; finished ones are passed over, ones beyond the last are none.
+        progress: is called with the number of these shards done so far.
+
+    Returns:
+        How many were made.
+
+    Raises:
+        ValueError: as `embed`.
+        FileNotFoundError: the folder was taken away meanwhile.
+    """
+    folder = Path(folder)
+    distinct = list(dict.fromkeys(texts))
+    _claim(folder, distinct, encoder, role, shard_size)
+    num_made = 0
+    for done, number in enumerate(sorted(numbers), 1):
+        part = distinct[number * shard_size : (number + 1) * shard_size]
+        if part and not any(_paths(folder, number)):
+            _write(folder, number, _encode(part, encoder, role))
+            num_made += 1
+        if progress is not None:
+            progress(done)
+    return num_made
+
+
+def num_shards(texts: Sequence[str], shard_size: int = SHARD_SIZE) -> int:
+    """How many shards `embed` cuts these texts into."""
+    return -(-len(set(texts)) // shard_size)
+
+
+def missing_shards(
+    texts: Sequence[str], folder: Path | str, shard_size: int = SHARD_SIZE
+) -> list[int]:
+    """The shards of these texts that are not in a folder."""
+    numbers = range(num_shards(texts, shard_size))
+    return [number for number in numbers if not any(_paths(Path(folder), number))]
 
 
 def fingerprint(encoder: Encoder) -> dict[str, Any]:
@@ -116,10 +166,12 @@ def _claim(
         "shard_size": shard_size,
     }
     path = folder / "manifest.json"
+    # Before the manifest: another process may write both, the manifest first.
+    has_shards = any(folder.glob("shard-*.npy"))
     if path.exists():
         fix = "embed into another folder, or delete this one"
         refuse_mismatch(folder, json.loads(path.read_text(encoding="utf-8")), given, fix)
-    elif any(folder.glob("shard-*.npy")):
+    elif has_shards:
         raise ValueError(f"{folder} holds shards without a manifest; delete it and embed again")
     else:
         write_json(path, given)
@@ -141,18 +193,35 @@ def _encode(texts: Sequence[str], encoder: Encoder, role: TextRole) -> np.ndarra
     return rows
 
 
+def _shard(
+    folder: Path, number: int, texts: Sequence[str], encoder: Encoder, role: TextRole
+) -> np.ndarray:
+    """A finished shard, or one that is made now."""
+    shard = _finished(folder, number)
+    if shard is None:
+        shard = _encode(texts, encoder, role)
+        _write(folder, number, shard)
+    return shard
+
+
 def _digest(shard: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(shard)).hexdigest()[:16]
 
 
 def _write(folder: Path, number: int, shard: np.ndarray) -> None:
-    with atomic_write(folder / f"shard-{number:06d}-{_digest(shard)}.npy", "wb") as stream:
+    # A folder that is gone was cleared by who finished the index, and must not come back.
+    path = folder / f"shard-{number:06d}-{_digest(shard)}.npy"
+    with atomic_write(path, "wb", makes_folder=False) as stream:
         np.save(stream, shard)
 
 
-def _finished(folder: Path, number: int) -> np.ndarray | None:
+def _paths(folder: Path, number: int) -> list[Path]:
     # Sorted: two runs at once, on machines that round differently, may leave two sound shards.
-    for path in sorted(folder.glob(f"shard-{number:06d}-*.npy")):
+    return sorted(folder.glob(f"shard-{number:06d}-*.npy"))
+
+
+def _finished(folder: Path, number: int) -> np.ndarray | None:
+    for path in _paths(folder, number):
         try:
             shard = np.load(path, allow_pickle=False)
         except FileNotFoundError:  # another run has finished and cleared its shards

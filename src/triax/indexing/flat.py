@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Float32, Int32
 
 from triax.indexing.search import Candidates, power_of_two, slack
 from triax.indexing.tables import Sources
+from triax.models.memory import index_memory, report
+from triax.models.mesh import current_mesh, rows_spread
 
-AXIS = "propositions"
 _BLOCK = 64  # groups a call
 _EVERYWHERE = PartitionSpec()
-_SPLIT = PartitionSpec(AXIS)
 
 
 class FlatSearch:
@@ -41,10 +41,10 @@ class FlatSearch:
         Args:
             vectors: one row a proposition.
             sources: the chunks of each row.
-            mesh: devices in one axis called "propositions"; all local devices if None.
+            mesh: rows are spread over all of its axes; the current one if None.
             tile: rows scored at once on each device; fewer rows take a smaller power of two.
         """
-        self._mesh = mesh or Mesh(np.array(jax.local_devices()), (AXIS,))
+        self._mesh = current_mesh() if mesh is None else mesh
         self._num_rows = len(vectors)
         self._num_chunks = sources.num_chunks
         self._sources = sources
@@ -52,6 +52,8 @@ class FlatSearch:
         self._tile = min(power_of_two(tile), power_of_two(-(-len(vectors) // devices)))
         tiles = max(1, -(-len(vectors) // (self._tile * devices))) * devices
         padded = np.zeros((tiles * self._tile, vectors.shape[1]), vectors.dtype)
+        estimate = index_memory(padded.shape, padded.dtype, devices, self._tile, _BLOCK)
+        report(f"search over {len(vectors):,} vectors", estimate, self._mesh)
         padded[: len(vectors)] = vectors
         self._vectors = self._put(padded.reshape(tiles, self._tile, vectors.shape[1]))
         self._starts = self._put(np.arange(tiles, dtype=np.int32) * self._tile)
@@ -105,7 +107,7 @@ class FlatSearch:
         return min(power_of_two(needed), power_of_two(self._num_rows))
 
     def _put(self, array: np.ndarray) -> jax.Array:
-        return jax.device_put(array, NamedSharding(self._mesh, _SPLIT))
+        return jax.device_put(array, rows_spread(self._mesh))
 
     def _tiled_edges(self) -> tuple[jax.Array, jax.Array]:
         """Edges of each tile, padded to the longest: place in the tile, chunk (or one past)."""
@@ -152,7 +154,7 @@ def _tile_scores(
 
 
 def _sharded(function, mesh: Mesh, num_split: int, num_whole: int):
-    specs = (_SPLIT,) * num_split + (_EVERYWHERE,) * num_whole
+    specs = (PartitionSpec(mesh.axis_names),) * num_split + (_EVERYWHERE,) * num_whole
     # check_vma: the checker cannot see that a merge of gathered results is the same everywhere.
     return jax.shard_map(
         function, mesh=mesh, in_specs=specs, out_specs=_EVERYWHERE, check_vma=False
@@ -178,7 +180,8 @@ def _nearest(vectors, starts, queries, num_rows, depth: int, mesh: Mesh):
         shape = (queries.shape[0], depth)
         empty = (jnp.full(shape, -jnp.inf, jnp.float32), jnp.zeros(shape, jnp.int32))
         found, _ = lax.scan(step, empty, (vectors, starts))
-        return best(*(lax.all_gather(part, AXIS, axis=1, tiled=True) for part in found))
+        gather = partial(lax.all_gather, axis_name=mesh.axis_names, axis=1, tiled=True)
+        return best(*(gather(part) for part in found))
 
     return _sharded(local, mesh, 2, 2)(vectors, starts, queries, num_rows)
 
@@ -212,11 +215,11 @@ def _count(
 
         lowest = jnp.full((all_chunks + 1, queries.shape[0]), -jnp.inf, jnp.float32)
         best, _ = lax.scan(reach, lowest, (vectors, starts, places, chunks))
-        best = lax.pmax(best[:all_chunks], AXIS)
+        best = lax.pmax(best[:all_chunks], mesh.axis_names)
         last = lax.top_k(best.T, num_chunks)[0][:, -1]
         zero = jnp.zeros(queries.shape[0], jnp.int32)
         total, _ = lax.scan(count, zero, (vectors, starts))
-        return lax.psum(total, AXIS)
+        return lax.psum(total, mesh.axis_names)
 
     whole = (queries, num_rows, tolerance, floor)
     return _sharded(local, mesh, 4, 4)(vectors, starts, places, chunks, *whole)

@@ -1,15 +1,18 @@
 """Building an index, adding documents to it and deleting documents from it (R10)."""
 
 import logging
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from triax.indexing.embedding import embed, fingerprint
+from triax.indexing.embedding import embed, fingerprint, missing_shards
 from triax.indexing.store import (
     TripletIndex,
     check_encoder,
@@ -28,6 +31,10 @@ Progress = Callable[[int], None] | None
 Vectors = tuple[np.ndarray, np.ndarray | None]
 
 
+class MissingVectorsError(RuntimeError):
+    """Shards of vectors that were to be there are not; the message lists them."""
+
+
 def build_index(
     chunks: Iterable[Chunk],
     propositions: Iterable[Proposition],
@@ -38,6 +45,7 @@ def build_index(
     embeds_chunks: bool = True,
     dtype: Literal["float32", "float16"] = "float32",
     role: TextRole = "passage",
+    is_embedded: bool = False,
     progress: Progress = None,
 ) -> TripletIndex:
     """Embeds propositions, and chunks for the dense retriever, and writes the index.
@@ -55,9 +63,11 @@ def build_index(
         embeds_chunks: also embed `Chunk.passage` of every chunk.
         dtype: of the vectors on disk.
         role: how the encoder reads propositions. T2RAG's code embeds them as queries.
+        is_embedded: all shards of vectors are there (see `vector_shards`); none is made here.
         progress: is called with the number of texts done, propositions and then chunks.
 
     Raises:
+        MissingVectorsError: with `is_embedded`, some are not; the message lists them.
         ValueError: the folder holds an index, or half-made vectors, of other inputs (R28).
     """
     folder = Path(folder)
@@ -69,16 +79,45 @@ def build_index(
         return load_index(folder, encoder)
 
     def make() -> Vectors:
-        texts = tables.propositions["text"].to_pylist()
-        vectors = embed(texts, encoder, _work(folder) / "propositions", role, progress)
+        (texts, work), *rest = texts_to_embed(tables, folder, embeds_chunks)
+        if is_embedded:
+            _refuse_missing(folder, [(texts, work), *rest])
+        vectors = embed(texts, encoder, work, role, progress).astype(dtype, copy=False)
         if not embeds_chunks:
-            return vectors.astype(dtype, copy=False), None
-        passages = [chunk.passage for chunk in tables.all_chunks()]
-        rest = _behind(len(set(texts)), progress)
-        of_chunks = embed(passages, encoder, _work(folder) / "chunks", "passage", rest)
-        return vectors.astype(dtype, copy=False), of_chunks.astype(dtype, copy=False)
+            return vectors, None
+        ((passages, work),) = rest
+        after = _behind(len(set(texts)), progress)
+        of_chunks = embed(passages, encoder, work, "passage", after)
+        return vectors, of_chunks.astype(dtype, copy=False)
 
     return _write(folder, tables, identity, make)
+
+
+def texts_to_embed(
+    tables: TripletTables, folder: Path, embeds_chunks: bool
+) -> list[tuple[list[str], Path]]:
+    """What `build_index` embeds for an index at `folder`, and where the shards of vectors are.
+
+    First the propositions, then the passages of the chunks if they are embedded.
+    """
+    found = [(tables.propositions["text"].to_pylist(), _work(folder) / "propositions")]
+    if embeds_chunks:
+        found.append(([chunk.passage for chunk in tables.all_chunks()], _work(folder) / "chunks"))
+    return found
+
+
+def clear_shards(folder: Path | str) -> None:
+    """Removes the shards of vectors of an index.
+
+    They go by one rename first, so that whoever still writes shards finds no folder to write to.
+    """
+    work = _work(Path(folder))
+    with suppress(FileNotFoundError):
+        aside = tempfile.mkdtemp(prefix=f".{work.name}.", dir=work.parent)
+        try:
+            os.rename(work, aside)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def add(
@@ -209,8 +248,21 @@ def _write(
         if not (folder / "manifest.json").exists():
             raise
         refuse_other(folder, identity)
-    shutil.rmtree(_work(folder), ignore_errors=True)
+    clear_shards(folder)
     return load_index(folder)
+
+
+def _refuse_missing(folder: Path, parts: Sequence[tuple[list[str], Path]]) -> None:
+    missing = {
+        work.name: numbers for texts, work in parts if (numbers := missing_shards(texts, work))
+    }
+    if missing:
+        listed = "; ".join(f"{name}: {numbers}" for name, numbers in missing.items())
+        count = sum(map(len, missing.values()))
+        raise MissingVectorsError(
+            f"{count} shards of vectors for {folder} are not there ({listed}); submit the same "
+            "again, which makes only these"
+        )
 
 
 def _behind(done: int, progress: Progress) -> Progress:
