@@ -168,9 +168,13 @@ def test_iterations_follow_from_the_rate():
 CHILD = """
 import sys, jax, numpy as np
 assert jax.device_count() == 8
+from triax.models.mesh import open_mesh
 from triax.retrieval.pagerank import PageRank
 given = np.load(sys.argv[1])
-found = PageRank(given["a"], given["b"], given["w"], 90, tile=2)(given["reset"], 0.5, 24)
+edges = given["a"], given["b"], given["w"]
+found = PageRank(*edges, 90, tile=2)(given["reset"], 0.5, 24)
+grid = PageRank(*edges, 90, tile=2, mesh=open_mesh(2, 4))(given["reset"], 0.5, 24)
+assert (grid == found).all()
 np.save(sys.argv[2], found)
 """
 

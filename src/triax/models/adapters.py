@@ -114,7 +114,12 @@ def merge_lora(module: nnx.Module) -> int:
         adapted = getattr(parent, name)
         base = adapted.base_module
         product = adapted.lora_a[...].astype(jnp.float32) @ adapted.lora_b[...].astype(jnp.float32)
-        base.kernel[...] = (base.kernel[...] + product).astype(base.kernel[...].dtype)
+        kernel = base.kernel[...]
+        merged = (kernel + product).astype(kernel.dtype)
+        if isinstance(kernel.sharding, jax.sharding.NamedSharding):
+            # What is split over devices stays split as it was.
+            merged = jax.device_put(merged, kernel.sharding)
+        base.kernel[...] = merged
         setattr(parent, name, base)
         count += 1
     return count

@@ -320,12 +320,20 @@ class Decoder(nnx.Module):
         return head(hidden).astype(jnp.float32)
 
 
-def init_cache(config: DecoderConfig, batch: int, slots: int, dtype: Any = jnp.float32) -> KVCache:
-    """An empty cache: for each layer keys and values [batch, slots, kv_heads, head_dim]."""
+def init_cache(
+    config: DecoderConfig,
+    batch: int,
+    slots: int,
+    dtype: Any = jnp.float32,
+    sharding: jax.sharding.Sharding | None = None,
+) -> KVCache:
+    """An empty cache: for each layer keys and values [batch, slots, kv_heads, head_dim].
+
+    With a sharding each device makes its own part only.
+    """
     shape = (batch, slots, config.num_kv_heads, config.head_dim)
-    return tuple(
-        (jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(config.num_layers)
-    )
+    zeros = partial(jnp.zeros, shape, dtype, device=sharding)
+    return tuple((zeros(), zeros()) for _ in range(config.num_layers))
 
 
 def _layer_output(

@@ -13,7 +13,8 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from triax.models.constraint import RowTables, allowed_tokens, next_states
-from triax.models.decoder import KVCache
+from triax.models.decoder import DecoderConfig, KVCache
+from triax.models.decoder_sharding import cache_sharding, row_sharding
 
 
 class Rows(NamedTuple):
@@ -41,17 +42,38 @@ class Limits(NamedTuple):
 
 
 class Graph:
-    """A module's definition as a static argument: its own hash takes milliseconds each time."""
+    """A module's definition as a static argument: its own hash takes milliseconds each time.
 
-    def __init__(self, definition: Any):
+    With a mesh, rows and caches keep their places on it from call to call, so that nothing is
+    compiled anew.
+    """
+
+    def __init__(self, definition: Any, mesh: jax.sharding.Mesh | None = None):
         self.definition = definition
-        self._hash = hash(definition)
+        self.mesh = mesh
+        self._hash = hash((definition, mesh))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Graph) and self.definition == other.definition)
+        return self is other or (
+            isinstance(other, Graph)
+            and (self.definition, self.mesh) == (other.definition, other.mesh)
+        )
+
+    def placed(self, tree: Any, config: DecoderConfig) -> Any:
+        """Rows or a cache where the mesh has them; for use inside of a jitted function."""
+        if self.mesh is None:
+            return tree
+        caches = partial(cache_sharding, config)
+
+        def place(array: Array) -> Array:
+            rows = array.shape[0] if array.ndim else 1
+            sharding = (caches if array.ndim == 4 else row_sharding)(self.mesh, rows)
+            return jax.lax.with_sharding_constraint(array, sharding)
+
+        return jax.tree.map(place, tree)
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=5)
@@ -65,17 +87,22 @@ def read_piece(
     index: Int[Array, ""],
 ) -> KVCache:
     """The cache with one more piece of every row's prompt in the slots from `index` on."""
-    return nnx.merge(graph.definition, weights).extend(ids, positions, key_mask, cache, index)[1]
+    decoder = nnx.merge(graph.definition, weights)
+    cache = decoder.extend(ids, positions, key_mask, cache, index)[1]
+    return graph.placed(cache, decoder.config)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def spread_rows(cache: Any, batch: int, slots: int) -> Any:
-    """One row's cache for every row of a batch, in more or fewer slots."""
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def spread_rows(
+    cache: Any, batch: int, slots: int, sharding: jax.sharding.Sharding | None = None
+) -> Any:
+    """One row's cache for every row of a batch, in more or fewer slots, and where it shall lie."""
 
     def spread(array: Array) -> Array:
         more = max(0, slots - array.shape[1])
         array = jnp.pad(array[:, :slots], ((0, 0), (0, more), (0, 0), (0, 0)))
-        return jnp.repeat(array, batch, axis=0)
+        array = jnp.repeat(array, batch, axis=0)
+        return array if sharding is None else jax.lax.with_sharding_constraint(array, sharding)
 
     return jax.tree.map(spread, cache)
 
@@ -110,7 +137,7 @@ def write(
         state = jnp.where(rows.is_done | is_eos, rows.state, moved)
         is_over = is_eos | tables.is_end[tables.state_start + state]
         is_writing = ~rows.is_done & ~is_eos
-        return Rows(
+        found = Rows(
             cache=cache,
             token=jnp.where(is_writing, token, 0),
             position=rows.position + 1,
@@ -120,6 +147,7 @@ def write(
             written=rows.written.at[:, rows.step].set(jnp.where(is_writing, token, -1)),
             step=rows.step + 1,
         )
+        return graph.placed(found, decoder.config)
 
     return jax.lax.while_loop(
         lambda rows: (rows.step < until) & ~rows.is_done.all(), write_one, rows

@@ -27,12 +27,13 @@ from triax.models.constraint import (
     stack_tables,
 )
 from triax.models.decoder import Decoder, KVCache, init_cache
+from triax.models.decoder_sharding import cache_sharding, mesh_of, place_state, row_sharding
 from triax.models.decoding import Graph, Limits, Rows, read_piece, spread_rows, write
 
 _LOG = logging.getLogger(__name__)
 PIECE = 64
 _STOP_CHECK = 16
-_KEPT_PREFIXES = 4
+KEPT_PREFIXES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,17 +86,20 @@ class Generator:
             decoder: the model.
             eos_ids: tokens that end a row.
             dtype: of the cache.
-            mesh: spreads rows over its first axis, whose size must divide the batch; weights
-                must already lie on it.
+            mesh: spreads rows over its first axis, and weights over its `model` axis if it has
+                one (see `decoder_sharding`); None takes the mesh that the weights lie on.
+
+        Raises:
+            MeshError: the decoder cannot be split so.
         """
         self.config = decoder.config
         self.width = decoder.config.vocab_size
-        definition, self._weights = nnx.split(decoder)
-        self._graph = Graph(definition)
+        definition, weights = nnx.split(decoder)
+        mesh = mesh_of(weights) if mesh is None else mesh
+        self._mesh = mesh if mesh is not None and mesh.size > 1 else None
+        self._weights = weights if self._mesh is None else place_state(weights, decoder, self._mesh)
+        self._graph = Graph(definition, self._mesh)
         self._dtype = dtype
-        self._rows_over = mesh and jax.sharding.NamedSharding(
-            mesh, jax.sharding.PartitionSpec(mesh.axis_names[0])
-        )
         is_eos = np.zeros(self.width, bool)
         is_eos[list(eos_ids)] = True
         self._is_eos = jnp.asarray(is_eos)
@@ -114,7 +118,7 @@ class Generator:
             return []
         for number, prompt in enumerate(prompts):
             _check(number, prompt)
-        batch = batch_bucket(len(prompts))
+        batch = batch_bucket(len(prompts), self._num_shares)
         empty = Prompt(prompts[0].ids, max_tokens=0)
         padded = [*prompts, *[empty] * (batch - len(prompts))]
         rows, limits, tables = self._begin(padded)
@@ -150,10 +154,10 @@ class Generator:
             positions[row, padding:] = np.arange(shared, shared + len(tokens))
         mask = self._put(key_mask)
         if prefix:
-            cache = spread_rows(prefix.cache, batch, slots)
+            cache = spread_rows(prefix.cache, batch, slots, self._cache_place(batch))
         else:
-            cache = init_cache(self.config, batch, slots, self._dtype)
-        cache = self._read(ids, positions, mask, self._put(cache), before)
+            cache = self._empty_cache(batch, slots)
+        cache = self._read(ids, positions, mask, cache, before)
         return self._start(prompts, cache, mask, start)
 
     def _start(
@@ -174,7 +178,7 @@ class Generator:
             is_done=self._put(max_tokens <= 0),
             is_finished=self._put(np.zeros(batch, bool)),
             written=self._put(np.full((batch, slots), -1, np.int32)),
-            step=jnp.int32(0),
+            step=self._put(np.int32(0)),
         )
         limits = Limits(
             key_mask=mask,
@@ -284,7 +288,7 @@ class Generator:
                 return reach, prefix
         prefix = self._read_prefix(rows[0][:shared])
         self._prefixes[prefix.ids] = prefix
-        if len(self._prefixes) > _KEPT_PREFIXES:
+        if len(self._prefixes) > KEPT_PREFIXES:
             self._prefixes.popitem(last=False)
         return shared, prefix
 
@@ -296,24 +300,35 @@ class Generator:
         key_mask[:, padding:end] = True
         padded = np.array([(0,) * padding + ids], np.int32)
         positions = np.maximum(np.arange(end, dtype=np.int32) - padding, 0)[None]
-        cache = init_cache(self.config, 1, slots, self._dtype)
+        cache = self._empty_cache(1, slots)
         _LOG.debug("reading a shared prefix of %d tokens", len(ids))
-        return _Prefix(ids, self._read(padded, positions, jnp.asarray(key_mask), cache, 0), padding)
+        return _Prefix(ids, self._read(padded, positions, self._put(key_mask), cache, 0), padding)
 
-    def _put(self, value: Any) -> Any:
-        """Places arrays whose first axis is the batch."""
-        if self._rows_over is None:
-            return jax.tree.map(jnp.asarray, value)
-        lone = jax.sharding.NamedSharding(self._rows_over.mesh, jax.sharding.PartitionSpec())
-        return jax.tree.map(
-            lambda array: jax.device_put(array, self._rows_over if array.shape[0] > 1 else lone),
-            value,
-        )
+    @property
+    def _num_shares(self) -> int:
+        """How many parts the rows of a batch are cut into."""
+        return 1 if self._mesh is None else self._mesh.shape[self._mesh.axis_names[0]]
+
+    def _cache_place(self, batch: int) -> jax.sharding.NamedSharding | None:
+        return None if self._mesh is None else cache_sharding(self.config, self._mesh, batch)
+
+    def _empty_cache(self, batch: int, slots: int) -> KVCache:
+        return init_cache(self.config, batch, slots, self._dtype, self._cache_place(batch))
+
+    def _put(self, array: np.ndarray | np.generic) -> Array:
+        """Places an array whose first axis is the batch, or a number."""
+        if self._mesh is None:
+            return jnp.asarray(array)
+        rows = array.shape[0] if array.ndim else 1
+        return jax.device_put(array, row_sharding(self._mesh, rows))
 
 
-def batch_bucket(size: int) -> int:
-    """The batch that `size` rows run in: 1, 4, 8, 16, ...."""
-    return 1 if size == 1 else max(4, 1 << (size - 1).bit_length())
+def batch_bucket(size: int, shares: int = 1) -> int:
+    """The batch that `size` rows run in: 1, 4, 8, 16, ...; above 1 a multiple of `shares`."""
+    if size == 1:
+        return 1
+    batch = max(4, 1 << (size - 1).bit_length())
+    return -(-batch // shares) * shares
 
 
 def slots_bucket(size: int) -> int:

@@ -1,4 +1,4 @@
-"""The best choices of a reader over many windows: padded, batched, on all local devices."""
+"""The best choices of a reader over many windows: padded, batched, on all devices of a mesh."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Float32, Int32
 
 from triax.models.buckets import plan_batches
+from triax.models.mesh import current_mesh, rows_spread
 from triax.models.reading_windows import Window
 from triax.models.span_reader import MAX_SPAN
 
@@ -51,16 +52,21 @@ class WindowScorer:
     """Runs a `SpanReader`; the state is an argument, so that training can validate with it."""
 
     def __init__(
-        self, graph: Any, max_length: int, pad_id: int = 0, batch_tokens: int | None = None
+        self,
+        graph: Any,
+        max_length: int,
+        pad_id: int = 0,
+        batch_tokens: int | None = None,
+        mesh: Mesh | None = None,
     ):
         """Takes the graph of the model (`nnx.split`), the longest row that it reads, and how many
-        tokens go through it at once.
+        tokens go through it at once. Rows are spread over the mesh, the current one if None.
         """
         self._buckets = (*(one for one in BUCKETS if one < max_length), max_length)
         self._pad_id = pad_id
         self._batch_tokens = batch_tokens or (2048 if jax.default_backend() == "cpu" else 65536)
-        mesh = Mesh(np.array(jax.local_devices()), ("rows",), axis_types=(AxisType.Auto,))
-        self._by_row = NamedSharding(mesh, PartitionSpec("rows"))
+        self.mesh = current_mesh() if mesh is None else mesh
+        self._by_row = rows_spread(self.mesh)
 
         @jax.jit
         def forward(state: Any, ids: Array, mask: Array, types: Array) -> tuple[Array, ...]:
@@ -85,7 +91,7 @@ class WindowScorer:
             [window.length for window in windows],
             self._batch_tokens,
             self._buckets,
-            jax.local_device_count(),
+            self.mesh.size,
         ):
             members = [windows[place] for place in batch.positions]
             arrays = pad_windows(members, batch.rows, batch.length, self._pad_id)

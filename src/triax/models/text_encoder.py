@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 from flax import nnx
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Float32, Int32
 
 from triax.models import weights
@@ -23,6 +22,9 @@ from triax.models.buckets import bucket_lengths, pad_batch, plan_batches
 from triax.models.compile_cache import use_compile_cache
 from triax.models.encoder import EncoderConfig, Pooling, pool, unit_rows
 from triax.models.encoder_params import load_encoder, read_config
+from triax.models.memory import report
+from triax.models.mesh import current_mesh, replicated, rows_spread
+from triax.models.model_memory import encoder_memory
 from triax.models.tokenizer import Tokenizer, load_tokenizer
 from triax.records.verbs import TextRole
 
@@ -55,7 +57,7 @@ PRESETS = (
 
 
 class TextEncoder:
-    """Embeds texts with a BERT-like model on all local devices.
+    """Embeds texts with a BERT-like model, rows spread over all devices of the current mesh.
 
     Nothing is read or fetched before the first use. Each distinct text is encoded once. A text
     longer than `max_length` tokens is cut and counted in `truncated`; one without any token
@@ -222,9 +224,9 @@ class TextEncoder:
 
         for batch in plan_batches(
             [len(tokens) for tokens in ids],
-            self._batch_tokens or (1024 if jax.default_backend() == "cpu" else 32768),
+            self._tokens_at_once,
             bucket_lengths(self.max_length),
-            jax.local_device_count(),
+            current_mesh().size,
         ):
             rows = [kept[position] for position in batch.positions]
             pending.append((rows, self._embed(*pad_batch(batch, ids, self._pad_id))))
@@ -268,17 +270,24 @@ class TextEncoder:
         # Where positions count tokens that are not padding, padding must be told apart (MPNet).
         return 0 if self._config.pad_id is None else self._config.pad_id
 
+    @property
+    def _tokens_at_once(self) -> int:
+        """Rows x length of a batch on each device."""
+        return self._batch_tokens or (1024 if jax.default_backend() == "cpu" else 32768)
+
     @cached_property
     def _embed(self) -> Callable[..., Array]:
-        """(ids, mask) to vectors: compiled once a shape, rows spread over the local devices."""
+        """(ids, mask) to vectors: compiled once a shape, rows spread over the mesh."""
         use_compile_cache()
+        mesh = current_mesh()
+        estimate = encoder_memory(self._config, self.dtype, self._tokens_at_once, self.max_length)
+        report(f"embedding with {self.name}", estimate, mesh)
         encoder, _ = load_encoder(self.folder, self.dtype)
         graph, state = nnx.split(encoder)
         # Plain arrays: to flatten a tree of nnx variables at each call costs more than a short row.
         leaves, tree = jax.tree.flatten(state)
-        mesh = Mesh(np.array(jax.local_devices()), ("rows",), axis_types=(AxisType.Auto,))
-        by_row = NamedSharding(mesh, PartitionSpec("rows"))
-        leaves = jax.device_put(leaves, NamedSharding(mesh, PartitionSpec()))
+        leaves = jax.device_put(leaves, replicated(mesh))
+        by_row = rows_spread(mesh)
         pooling, normalize = self.pooling, self.normalize
         # "float32" is to mean float32; without this a GPU multiplies in TF32.
         precision = "highest" if self.dtype == "float32" else "default"

@@ -6,12 +6,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import jax
 from flax import nnx
 
 from triax.models import weights
 from triax.models.adapters import adapter_folder, load_adapter, merge_lora, read_config
 from triax.models.compile_cache import use_compile_cache
 from triax.models.encoder_params import load_encoder
+from triax.models.mesh import replicated
 from triax.models.reading_answers import Calibration, best_answer, calibrated
 from triax.models.reading_scores import WindowScorer
 from triax.models.reading_windows import Windower
@@ -74,7 +76,7 @@ class TrainedReader:
         model = load_reader(self.folder, self.config, self._base_folder, self._dtype)
         graph, state = nnx.split(model)
         scorer = WindowScorer(graph, self.config["max_length"], batch_tokens=self._batch_tokens)
-        return scorer, state
+        return scorer, jax.device_put(state, replicated(scorer.mesh))
 
     def read(
         self,

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Float32
 
 from triax.models import weights
@@ -18,6 +18,7 @@ from triax.models.adapters import adapter_folder, load_adapter, merge_lora, read
 from triax.models.buckets import bucket_lengths, pad_batch, plan_batches
 from triax.models.compile_cache import use_compile_cache
 from triax.models.encoder_params import load_encoder
+from triax.models.mesh import current_mesh, replicated, rows_spread
 from triax.models.route_head import TRAINABLE, build_router
 from triax.models.tokenizer import Tokenizer, load_tokenizer
 
@@ -25,18 +26,25 @@ PART = "router"
 
 
 class RouteScorer:
-    """Runs a `RouteClassifier` over many questions: padded, batched, on all local devices."""
+    """Runs a `RouteClassifier` over many questions: padded, batched, on all devices of a mesh."""
 
     def __init__(
-        self, graph: Any, tokenizer: Tokenizer, max_length: int, batch_tokens: int | None = None
+        self,
+        graph: Any,
+        tokenizer: Tokenizer,
+        max_length: int,
+        batch_tokens: int | None = None,
+        mesh: Mesh | None = None,
     ):
-        """Takes the graph of the model (`nnx.split`) and the longest question in tokens."""
+        """Takes the graph of the model (`nnx.split`) and the longest question in tokens; the
+        current mesh if it is given none.
+        """
         self._tokenizer = tokenizer
         self._buckets = bucket_lengths(max_length, (16, 24, 32, 48, 64, 96, 128, 256))
         self._max_length = max_length
         self._batch_tokens = batch_tokens or (2048 if jax.default_backend() == "cpu" else 65536)
-        mesh = Mesh(np.array(jax.local_devices()), ("rows",), axis_types=(AxisType.Auto,))
-        self._by_row = NamedSharding(mesh, PartitionSpec("rows"))
+        self.mesh = current_mesh() if mesh is None else mesh
+        self._by_row = rows_spread(self.mesh)
         self._forward: Callable[..., Any] = jax.jit(
             lambda state, ids, mask: nnx.merge(graph, state)(ids, mask)
         )
@@ -46,7 +54,7 @@ class RouteScorer:
         ids = question_tokens(self._tokenizer, questions, self._max_length)
         logits = np.zeros((len(ids), 2), np.float32)
         for batch in plan_batches(
-            [len(one) for one in ids], self._batch_tokens, self._buckets, jax.local_device_count()
+            [len(one) for one in ids], self._batch_tokens, self._buckets, self.mesh.size
         ):
             arrays = pad_batch(batch, ids, self._tokenizer.pad_id)
             found = np.asarray(self._forward(state, *jax.device_put(arrays, self._by_row)))
@@ -101,7 +109,8 @@ class TrainedRouteReader:
         load_adapter(self.folder, model, TRAINABLE if config["rank"] is not None else nnx.Param)
         merge_lora(model)
         graph, state = nnx.split(model)
-        return RouteScorer(graph, load_tokenizer(base), config["max_length"]), state
+        scorer = RouteScorer(graph, load_tokenizer(base), config["max_length"])
+        return scorer, jax.device_put(state, replicated(scorer.mesh))
 
     def read(self, questions: Sequence[str]) -> Float32[np.ndarray, "questions 2"]:
         """Probabilities that vanilla retrieval, and that the graph, suffices."""

@@ -1,4 +1,4 @@
-"""Personalised PageRank of many questions at once, on all local devices.
+"""Personalised PageRank of many questions at once, on all devices of a mesh.
 
 The vector of a question solves `x = a M x + (1 - a) v`, where v is its reset vector (sum 1), a the
 damping and M the weights of the edges, divided by the sum of weights at the node that they leave.
@@ -21,14 +21,14 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Float32, Int32, Integer
 
 from triax.indexing.search import power_of_two
+from triax.models.memory import graph_memory, report
+from triax.models.mesh import current_mesh, replicated, rows_spread
 
-AXIS = "questions"
 _WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
-_BY_QUESTION = PartitionSpec(AXIS)
 _EVERYWHERE = PartitionSpec()
 TOLERANCE = 1e-5
 
@@ -83,21 +83,22 @@ class PageRank:
             num_nodes: nodes without an edge count too.
             tile: questions at once on each device; 32 on CPU, where a tile should fit into the
                 cache, else 256.
-            mesh: devices in one axis called "questions"; all local devices if None.
+            mesh: questions are spread over all of its axes; the current one if None.
 
         Raises:
             ValueError: a weight is not positive, or the graph is not symmetric.
         """
         _refuse_asymmetric(sources, targets, weights, num_nodes)
-        self._mesh = mesh or Mesh(np.array(jax.local_devices()), (AXIS,))
+        self._mesh = current_mesh() if mesh is None else mesh
         self._tile = tile or (32 if jax.default_backend() == "cpu" else 256)
         self._num_nodes = num_nodes
-        everywhere = NamedSharding(self._mesh, _EVERYWHERE)
+        estimate = graph_memory(len(sources), num_nodes, self._tile)
+        report(f"PageRank over {num_nodes:,} nodes", estimate, self._mesh)
         layout = cut_strips(sources, targets, weights, num_nodes)
         self._positions = layout.positions
         self._num_large, self._num_loose = layout.num_large, layout.num_loose
         edges = (layout.strips, layout.parts, layout.owners, layout.nodes)
-        self._edges = jax.device_put(edges, everywhere)
+        self._edges = jax.device_put(edges, replicated(self._mesh))
         self.edge_bytes = sum(one.nbytes for one in jax.tree.leaves(edges))
 
     def __call__(
@@ -142,7 +143,7 @@ class PageRank:
                 part = np.concatenate([part, np.zeros((size - len(part), part.shape[1]), "f")])
             found = _solve(
                 *self._edges,
-                jax.device_put(part, NamedSharding(self._mesh, _BY_QUESTION)),
+                jax.device_put(part, rows_spread(self._mesh)),
                 self._positions[first:],
                 damping,
                 steps,
@@ -340,12 +341,13 @@ def _solve(
         total = x.sum(axis=0)
         return (x[ranked] / jnp.where(total > 0, total, 1)).T
 
+    by_question = PartitionSpec(mesh.axis_names)
     # check_vma: each device stops its own loop, when its own questions are settled.
     return jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(*(_EVERYWHERE,) * 4, _BY_QUESTION, *(_EVERYWHERE,) * 3),
-        out_specs=_BY_QUESTION,
+        in_specs=(*(_EVERYWHERE,) * 4, by_question, *(_EVERYWHERE,) * 3),
+        out_specs=by_question,
         check_vma=False,
     )(strips, parts, owners, nodes, reset, ranked, damping, steps)
 
