@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 from triax.models.adapters import load_adapter
-from triax.training.loop import Schedule, TrainingError, fit
+from triax.training.loop import Schedule, TrainingError, TrainingStopped, fit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -30,7 +30,16 @@ class Spy:
     def summary(self, metrics):
         self.figures = dict(metrics)
 
-    def finish(self):
+    def table(self, name, rows):
+        pass
+
+    def figure(self, name, path):
+        pass
+
+    def artifact(self, made):
+        pass
+
+    def finish(self, *, failed=False):
         pass
 
     def steps(self, name):
@@ -91,6 +100,30 @@ def test_a_run_killed_twice_ends_in_the_same_bits(tmp_path):
         assert value.tobytes() == killed[name].tobytes(), name
     # Each step stands once in the log, with the same numbers.
     assert metrics_of(tmp_path / "killed") == metrics_of(tmp_path / "whole")
+
+
+def test_a_run_that_is_asked_to_end_goes_on_to_the_same_bits(tmp_path):
+    """Asked after steps 3 and 9 of 12; the checkpoints that are due come after 4 and 8."""
+    plan = {"steps": 12, "seed": 3}
+    for step, made in ((3, 3), (9, 6)):
+        calls = iter(range(1, 13))
+        stop = lambda made=made, calls=calls: next(calls) == made  # noqa: E731
+        with pytest.raises(TrainingStopped, match=f"after step {step} of 12") as stopped:
+            train(tmp_path / "asked", ToyTask(noise=0.1), stop=stop, **plan)
+        assert stopped.value.done == step
+        assert not (tmp_path / "asked" / "weights").exists()
+    result = train(tmp_path / "asked", ToyTask(noise=0.1), stop=lambda: False, **plan)
+    train(tmp_path / "whole", ToyTask(noise=0.1), **plan)
+    assert result.steps == 12
+    asked, whole = weights(tmp_path / "asked"), weights(tmp_path / "whole")
+    for name, value in whole.items():
+        assert value.tobytes() == asked[name].tobytes(), name
+    assert metrics_of(tmp_path / "asked") == metrics_of(tmp_path / "whole")
+
+
+def test_a_run_that_is_asked_at_its_end_is_finished(tmp_path):
+    result = train(tmp_path, steps=1, stop=lambda: True)
+    assert result.steps == 1 and (tmp_path / "weights").exists()
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):

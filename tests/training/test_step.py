@@ -129,3 +129,85 @@ def test_values_are_put_on_all_devices():
     placed = replicate({"x": jnp.arange(3)}, mesh)
     assert placed["x"].sharding.is_fully_replicated
     assert placed["x"].sharding.device_set == set(jax.devices())
+
+
+# A decoder with adapters on two meshes: 12 steps at once on one device; on 2 x 4, taken up after 6.
+SPLIT = """
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from triax.models.adapters import DECODER_LAYERS, add_lora, save_adapter
+from triax.models.decoder import Decoder, DecoderConfig
+from triax.models.mesh import open_mesh
+from triax.tracking.composite import CompositeTracker
+from triax.training.loop import Schedule, fit
+from triax.training.optimizer import adamw_linear
+from triax.training.task import Loss
+
+CONFIG = DecoderConfig.from_hf({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
+    "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "rms_norm_eps": 1e-5, "tie_word_embeddings": False})
+SHAPES = []
+
+class Words:
+    name, objective, trainable = "words", "score", nnx.LoRAParam
+    def build(self, seed):
+        model = nnx.jit(lambda: Decoder(CONFIG, rngs=nnx.Rngs(0)))()
+        add_lora(model, 4, nnx.Rngs(seed), DECODER_LAYERS)
+        return model
+    def batch(self, step, seed):
+        return {"ids": np.random.default_rng((seed, step)).integers(0, 64, (8, 12), np.int32)}
+    def loss(self, model, batch, key):
+        logits = model(batch["ids"], jnp.ones(batch["ids"].shape, bool))
+        gold = jax.nn.one_hot(batch["ids"][:, 1:], 64)
+        each = -(jax.nn.log_softmax(logits[:, :-1]) * gold).sum((1, 2))
+        return Loss(each.sum(), jnp.float32(len(each) * 11), {})
+    def validate(self, model):
+        SHAPES.append(model.layers[0].mlp.gate_proj.base_module.kernel[...].addressable_shards[0].data.shape)
+        return {"score": float(jnp.abs(model.layers[0].mlp.gate_proj.lora_b[...]).sum())}
+    def save(self, model, folder):
+        save_adapter(folder, model, self.trainable, {"part": "words", "rank": 4})
+        np.savez(folder / "full.npz", **{str(n): np.asarray(leaf) for n, leaf in
+                 enumerate(jax.tree.leaves(nnx.state(model, self.trainable)))})
+    def describe(self):
+        return {}
+
+def run(folder, mesh, steps, stop=None):
+    try:
+        fit(Words(), lambda _: adamw_linear(12, learning_rate=0.01), Path(folder),
+            CompositeTracker(()), Schedule(steps, 12, 6), mesh=mesh, stop=stop)
+    except RuntimeError as error:
+        assert "stopped after step 6" in str(error), error
+
+run(sys.argv[1] + "/one", open_mesh(1, 1, jax.devices()[:1]), 12)
+calls = iter(range(1, 99))
+run(sys.argv[1] + "/split", open_mesh(2, 4), 12, lambda: next(calls) == 6)
+run(sys.argv[1] + "/split", open_mesh(2, 4), 12)
+print(SHAPES[0], SHAPES[-1])
+"""
+
+
+def test_a_decoder_that_is_split_learns_the_same(tmp_path):
+    """Two shares of the rows by four of the weights; its checkpoint is split as well."""
+    flags = "--xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, "-c", SPLIT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split("\n")[0] == "(32, 48) (32, 12)"
+    one, split = (
+        dict(np.load(tmp_path / name / "weights" / "full.npz")) for name in ("one", "split")
+    )
+    assert one.keys() == split.keys() and len(one) == 28
+    for name, value in one.items():
+        assert np.allclose(split[name], value, rtol=0, atol=1e-5), name
+        assert np.abs(value).max() > 1e-3

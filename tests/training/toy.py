@@ -97,7 +97,7 @@ def optimizer(steps):
     return adamw_linear(steps, learning_rate=0.02)
 
 
-def train(folder, task=None, steps=12, seed=0, tracker=None, mesh=None, **schedule):
+def train(folder, task=None, steps=12, seed=0, tracker=None, mesh=None, stop=None, **schedule):
     plan = {"eval_every": 4, "checkpoint_every": 4, "log_every": 2} | schedule
     folder = Path(folder)
     return fit(
@@ -108,6 +108,7 @@ def train(folder, task=None, steps=12, seed=0, tracker=None, mesh=None, **schedu
         Schedule(steps=steps, **plan),
         seed=seed,
         mesh=mesh,
+        stop=stop,
     )
 
 

@@ -14,10 +14,13 @@ from flax import nnx
 from jax.sharding import Mesh
 
 from triax.models.compile_cache import use_compile_cache
+from triax.models.memory import report
+from triax.models.model_memory import training_memory
 from triax.tracking.tracker import Tracker
 from triax.training.checkpoints import Checkpoints
 from triax.training.optimizer import OptimizerFactory
-from triax.training.step import data_mesh, make_step, place_batch, replicate
+from triax.training.processes import any_process, meet, of_first, own_part
+from triax.training.step import data_mesh, make_step, place_batch, place_weights
 from triax.training.task import Task
 
 _log = logging.getLogger(__name__)
@@ -25,6 +28,14 @@ _log = logging.getLogger(__name__)
 
 class TrainingError(RuntimeError):
     """Training cannot go on; the message says at which step and why."""
+
+
+class TrainingStopped(RuntimeError):
+    """Training was asked to end early; what was done is in a checkpoint. `done` counts steps."""
+
+    def __init__(self, done: int, steps: int) -> None:
+        super().__init__(f"stopped after step {done} of {steps}; the same call goes on from there")
+        self.done = done
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +79,15 @@ def fit(
     seed: int = 0,
     mesh: Mesh | None = None,
     progress: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Result:
     """Trains a task, or takes up its run in `folder` where it was left.
 
     Each step's batch and random key are functions of (seed, step), and a checkpoint holds all
     else, so a run that is killed and taken up again ends in the same bits as an unbroken one on
     the same machine. The weights of the best validation are saved in `folder/weights`.
+    Where several processes train together (see `triax.training.processes`) each of them calls this;
+    the first one writes the weights.
 
     Args:
         task: what is learnt.
@@ -84,24 +98,28 @@ def fit(
         seed: of the fresh weights, the order of lessons and whatever is random in a step.
         mesh: the devices that share each batch; all of them where none is given.
         progress: is called with the steps done.
+        stop: is asked after each step, by several processes when a step is logged, whether to end.
 
     Raises:
         TrainingError: the loss is no finite number.
+        TrainingStopped: `stop` said so; there is a checkpoint.
     """
     use_compile_cache()
     started = time.monotonic()
     mesh = data_mesh() if mesh is None else mesh
     model = task.build(seed)
     graph, trainable, frozen = nnx.split(model, task.trainable, ...)
-    trainable, frozen = replicate(trainable, mesh), replicate(frozen, mesh)
     transform = optimizer(schedule.steps)
-    held = _at_first(trainable, replicate(transform.init(trainable), mesh))
+    moments = transform.init(trainable)
+    report("training", training_memory(trainable, moments, frozen, model, mesh), mesh)
+    trainable, moments, frozen = (
+        place_weights(tree, model, mesh) for tree in (trainable, moments, frozen)
+    )
+    held = _at_first(trainable, moments)
     step_fn = make_step(task, graph, transform, schedule.accumulate)
     root = jax.random.key(seed)
     with Checkpoints(folder / "checkpoints") as checkpoints:
-        if checkpoints.latest is not None:
-            held = checkpoints.restore(held)
-            _log.info("taken up after step %d of %d", int(held["done"]), schedule.steps)
+        held = _taken_up(checkpoints, held, schedule)
         first = int(held["done"])
         tracker.resume(first)
         stopped = _is_over(held, schedule)
@@ -118,24 +136,30 @@ def fit(
                 _log_step(tracker, metrics, done, time.monotonic() - started, done - first)
             if done % schedule.eval_every == 0 or done == schedule.steps:
                 _figures(metrics, done)
-                held |= _validate(task, graph, held, frozen, tracker)
+                held |= _validate(task, graph, held, own_part(frozen, mesh), tracker, mesh)
                 stopped = _is_over(held, schedule)
-            if done % schedule.checkpoint_every == 0 or done == schedule.steps or stopped:
+            asked = not stopped and done < schedule.steps and _is_asked(stop, schedule, done)
+            if done % schedule.checkpoint_every == 0 or done == schedule.steps or stopped or asked:
                 _figures(metrics, done)
                 checkpoints.save(done, held)
             if progress is not None:
                 progress(done)
-    best = nnx.merge(graph, held["best"], frozen)
-    figures = _keep_best(task, best, folder / "weights", tracker, int(held["best_step"]))
-    done = int(held["done"])
-    return Result(
-        figures,
-        int(held["best_step"]),
-        done,
-        folder / "weights",
-        time.monotonic() - started,
-        stopped_early=done < schedule.steps,
-    )
+            if asked:
+                raise TrainingStopped(done, schedule.steps)
+    best = nnx.merge(graph, *own_part((held["best"], frozen), mesh))
+    best_step, done = int(held["best_step"]), int(held["done"])
+    figures = _keep_best(task, best, folder / "weights", tracker, best_step)
+    seconds, is_early = time.monotonic() - started, done < schedule.steps
+    return Result(figures, best_step, done, folder / "weights", seconds, is_early)
+
+
+def _taken_up(checkpoints: Checkpoints, held: dict[str, Any], schedule: Schedule) -> dict[str, Any]:
+    """What the newest checkpoint holds, or what is held at first."""
+    if checkpoints.latest is None:
+        return held
+    held = checkpoints.restore(held)
+    _log.info("taken up after step %d of %d", int(held["done"]), schedule.steps)
+    return held
 
 
 def _at_first(trainable: Any, moments: Any) -> dict[str, Any]:
@@ -155,18 +179,30 @@ def _keep_best(
     task: Task, model: nnx.Module, folder: Path, tracker: Tracker, step: int
 ) -> dict[str, float]:
     """Saves the weights of the best validation; their figures."""
-    task.save(model, folder)
-    figures = task.validate(model)
+    if jax.process_index() == 0:
+        task.save(model, folder)
+    figures = of_first(task.validate(model))
+    meet("the weights are saved")
     tracker.summary(figures | {"best_step": float(step)})
     return figures
 
 
+def _is_asked(stop: Callable[[], bool] | None, schedule: Schedule, done: int) -> bool:
+    """Whether to end here; several processes ask each other, which costs time, now and then."""
+    if stop is None:
+        return False
+    if jax.process_count() == 1:
+        return stop()
+    return done % schedule.log_every == 0 and any_process(stop())
+
+
 def _validate(
-    task: Task, graph: Any, held: dict[str, Any], frozen: Any, tracker: Tracker
+    task: Task, graph: Any, held: dict[str, Any], frozen: Any, tracker: Tracker, mesh: Mesh
 ) -> dict[str, Any]:
-    """Figures at this step; what of `held` they change."""
+    """Figures at this step; what of `held` they change. Each process validates by itself."""
     done = int(held["done"])
-    figures = task.validate(nnx.merge(graph, held["trainable"], frozen))
+    trainable = own_part(held["trainable"], mesh)
+    figures = of_first(task.validate(nnx.merge(graph, trainable, frozen)))
     tracker.log({f"dev/{name}": value for name, value in figures.items()}, done)
     score = figures[task.objective]
     if not score > float(held["best_score"]):

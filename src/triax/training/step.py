@@ -8,19 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Key
 
+from triax.models.decoder import Decoder
+from triax.models.decoder_sharding import state_shardings
+from triax.models.mesh import DATA, current_mesh, replicated
 from triax.training.task import Task
 
 Metrics = dict[str, Array]
-ROWS = "rows"
 
 
 def data_mesh(devices: list[Any] | None = None) -> Mesh:
-    """All devices in a row; each computes its share of a batch (data parallelism)."""
-    found = np.array(jax.devices() if devices is None else devices)
-    return Mesh(found, (ROWS,), axis_types=(AxisType.Auto,))
+    """The chosen mesh (`triax.models.mesh`) over all devices of all processes, or over these.
+
+    Each of its `data` shares computes its rows of a batch.
+    """
+    return current_mesh(jax.devices() if devices is None else devices)
 
 
 def make_step(
@@ -78,21 +82,40 @@ def make_step(
 
 
 def place_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, Array]:
-    """Puts the rows of a batch on the devices of the mesh, an equal share on each.
+    """Puts the rows of a batch on the devices of the mesh, cut into its `data` shares.
 
     Raises:
-        ValueError: the rows are no multiple of the devices.
+        ValueError: the rows are no multiple of the shares.
     """
-    devices = mesh.devices.size
+    devices = mesh.shape[DATA]
     for name, value in batch.items():
         if value.shape[0] % devices:
             raise ValueError(
                 f"batch array {name!r} has {value.shape[0]} rows, which {devices} devices cannot "
                 "share equally; make batch_tokens / width a multiple"
             )
-    return jax.device_put(dict(batch), NamedSharding(mesh, PartitionSpec(ROWS)))
+    sharding = NamedSharding(mesh, PartitionSpec(DATA))
+    return {name: _placed(value, sharding) for name, value in batch.items()}
 
 
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """Puts the same values on every device of the mesh."""
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+    return jax.tree.map(lambda leaf: _placed(leaf, replicated(mesh)), tree)
+
+
+def place_weights(tree: Any, model: nnx.Module, mesh: Mesh) -> Any:
+    """Puts weights of a model, or what repeats their names, on the devices of the mesh.
+
+    Those of a decoder are split over its `model` axis; any other model lies whole on each device.
+    """
+    if not isinstance(model, Decoder):
+        return replicate(tree, mesh)
+    return jax.tree.map(_placed, tree, state_shardings(tree, model.config, mesh))
+
+
+def _placed(value: Any, sharding: NamedSharding) -> Array:
+    if sharding.is_fully_addressable:
+        return jax.device_put(value, sharding)
+    # Every process has the whole value and gives its devices their part of it.
+    whole = np.asarray(value)
+    return jax.make_array_from_callback(whole.shape, sharding, lambda part: whole[part])

@@ -10,6 +10,7 @@ from triax.models.span_reader import MAX_SPAN, NOT_HERE
 from triax.models.trained_reader import TrainedReader
 from triax.records.files import read_jsonl, write_jsonl
 from triax.records.readings import ReadRequest
+from triax.tracking.composite import CompositeTracker
 from triax.training.lessons.slots import read_slots
 from triax.training.loop import Schedule, fit
 from triax.training.optimizer import adamw_linear
@@ -19,13 +20,6 @@ PEOPLE = ["Ann", "Bob", "Cid", "Dan", "Eva", "Fay", "Gus", "Hal"]
 TOWNS = ["Rome", "Oslo", "Bonn", "Lima", "Cork", "Bern", "Baku", "Nice"]
 WORDS = ["|", "?", ".", "was", "born", "in", *PEOPLE, *TOWNS]
 SHOWN = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
-
-
-class Silent:
-    def resume(self, step): ...
-    def log(self, metrics, step): ...
-    def summary(self, metrics): ...
-    def finish(self): ...
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +142,7 @@ def test_it_learns_saves_and_reads(task, tmp_path):
     """On eight facts the answers are learnt by heart, base weights stay, and use gives the same."""
     optimizer = lambda steps: adamw_linear(steps, learning_rate=5e-3)  # noqa: E731
     task.sources = {"musique": 16}  # so that every wrong passage is seen
-    result = fit(task, optimizer, tmp_path, Silent(), Schedule(200, 200, 200))
+    result = fit(task, optimizer, tmp_path, CompositeTracker(()), Schedule(200, 200, 200))
     tensors = load_file(result.folder / "adapter.safetensors")
     assert all("lora" in name or "head" in name or name == "length_bias" for name in tensors)
     reader = TrainedReader(str(result.folder))

@@ -8,19 +8,13 @@ import pytest
 from triax.models.trained_router import TrainedRouteReader
 from triax.records.files import write_jsonl
 from triax.records.routes import RouterExample
+from triax.tracking.composite import CompositeTracker
 from triax.training.loop import Schedule, fit
 from triax.training.optimizer import adamw_linear
 from triax.training.tasks.route import RouteTask
 
 NAMES = ["ann", "bob", "cid", "dan", "eva", "fay"]
 WORDS = ["who", "is", "the", "mother", "of", "?", *NAMES]
-
-
-class Silent:
-    def resume(self, step): ...
-    def log(self, metrics, step): ...
-    def summary(self, metrics): ...
-    def finish(self): ...
 
 
 def example(number, needs_graph, is_both=False):
@@ -101,7 +95,7 @@ def test_the_loss_is_the_focal_loss_by_hand(labels, base):
 def test_it_learns_saves_and_is_used(labels, base, tmp_path):
     one = task(labels, base, rate=0.0)
     optimizer = lambda steps: adamw_linear(steps, learning_rate=1e-2)  # noqa: E731
-    result = fit(one, optimizer, tmp_path / "run", Silent(), Schedule(60, 60, 60))
+    result = fit(one, optimizer, tmp_path / "run", CompositeTracker(()), Schedule(60, 60, 60))
     assert result.metrics["f1"] == 1.0
     config = json.loads((result.folder / "config.json").read_text("utf-8"))
     assert config["threshold"] == result.metrics["threshold"]
@@ -127,3 +121,11 @@ def test_the_card_says_what_the_labels_are_of(labels, base):
     # 10 need the graph, 10 are served by both, 20 by vanilla retrieval only: see the fixture.
     (counts,) = told["datasets"].values()
     assert counts == {"examples": 40, "graph_only": 10, "vanilla_only": 20, "both": 10}
+
+
+def test_the_labels_are_known_by_their_hash(labels, base):
+    (first,) = task(labels, base).describe()["inputs"].values()
+    rows = (labels / "validation.jsonl").read_text("utf-8")
+    (labels / "validation.jsonl").write_text(rows + rows)
+    (second,) = task(labels, base).describe()["inputs"].values()
+    assert len(first) == 64 and first != second

@@ -5,6 +5,7 @@ Source: R2Adapter, section 3.2 and its released code: two independent sigmoids u
 difference of the two probabilities that is searched on validation.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -204,8 +205,14 @@ class RouteTask:
         )
         save_adapter(folder, model, self.trainable, config)
 
+    def _labels_digest(self) -> dict[str, str]:
+        digest = hashlib.sha256()
+        for part in ("train", "validation"):
+            digest.update((Path(self.labels).expanduser() / f"{part}.jsonl").read_bytes())
+        return {f"labels-{Path(self.labels).name}": digest.hexdigest()}
+
     def describe(self) -> dict[str, Any]:
-        """Counts of examples, and the shares of their labels."""
+        """Counts of examples, the shares of their labels, and the hash of the labels."""
         counts = {
             name: sum((one.vanilla, one.graph) == sides for one in self._train)
             for name, sides in {
@@ -219,6 +226,7 @@ class RouteTask:
         return {
             "datasets": {Path(self.labels).name: {"examples": len(self._train), **counts}},
             "held_out": len(self._validation),
+            "inputs": self._labels_digest(),
             "labels_of": ", ".join(Path(one).name for one in config.get("ranks", ())),
             "labels_cut": config.get("cut"),
         }

@@ -23,6 +23,7 @@ from triax.models.decoder import Decoder
 from triax.models.decoder_params import ADAPTER_PART, load_decoder
 from triax.models.decoding import Graph
 from triax.models.generate import Generator, Prompt
+from triax.models.mesh import current_mesh
 from triax.models.tokenizer import Tokenizer, load_tokenizer
 from triax.models.weights import locate
 from triax.records.completions import Grammar, Message
@@ -124,7 +125,8 @@ class WriteTask:
 
     def build(self, seed: int) -> Decoder:
         """The decoder with fresh adapters on all its linear layers."""
-        decoder, _ = load_decoder(self._folder, self.dtype)
+        mesh = current_mesh()
+        decoder, _ = load_decoder(self._folder, self.dtype, mesh if mesh.size > 1 else None)
         add_lora(decoder, self.rank, nnx.Rngs(seed), DECODER_LAYERS)
         return decoder
 
