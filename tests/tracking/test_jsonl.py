@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from triax.tracking.jsonl import JsonlTracker
+from triax.tracking.tracker import Artifact
 
 
 def rows(folder):
@@ -90,3 +91,25 @@ def test_summaries_are_joined(tmp_path):
         "steps": 10.0,
         "ece": None,
     }
+
+
+def test_a_table_is_a_file_of_its_name(tmp_path):
+    tracker = JsonlTracker(tmp_path)
+    tracker.table("dev/per question", [{"id": "old"}])
+    tracker.table("dev/per question", [{"id": "q1", "em": 1.0}, {"id": "q2", "em": math.nan}])
+    lines = (tmp_path / "table-dev-per-question.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": "q1", "em": 1.0},
+        {"id": "q2", "em": None},
+    ]
+
+
+def test_lineage_has_the_newest_row_of_each_artifact(tmp_path):
+    JsonlTracker(tmp_path).artifact(Artifact("answers-x", "answers", "01"))
+    scores = Artifact("scores-x", "scores", "02", tmp_path, inputs={"answers-x": "03"})
+    answers = Artifact("answers-x", "answers", "03", inputs={"corpus-x": "04"})
+    tracker = JsonlTracker(tmp_path)
+    for made in (scores, answers):
+        tracker.artifact(made)
+    lines = (tmp_path / "lineage.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [scores.to_json(), answers.to_json()]

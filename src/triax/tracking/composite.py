@@ -7,7 +7,7 @@ from typing import Any
 
 from triax.tracking.console import ConsoleTracker
 from triax.tracking.jsonl import JsonlTracker
-from triax.tracking.tracker import Tracker
+from triax.tracking.tracker import Artifact, Tracker
 
 _log = logging.getLogger(__name__)
 
@@ -36,12 +36,27 @@ class CompositeTracker:
         for tracker in self.trackers:
             tracker.summary(metrics)
 
-    def finish(self) -> None:
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Each takes the table."""
+        for tracker in self.trackers:
+            tracker.table(name, rows)
+
+    def figure(self, name: str, path: Path) -> None:
+        """Each takes the figure."""
+        for tracker in self.trackers:
+            tracker.figure(name, path)
+
+    def artifact(self, made: Artifact) -> None:
+        """Each is told what was made."""
+        for tracker in self.trackers:
+            tracker.artifact(made)
+
+    def finish(self, *, failed: bool = False) -> None:
         """Closes each."""
         faults = []
         for tracker in self.trackers:
             try:
-                tracker.finish()
+                tracker.finish(failed=failed)
             except Exception as error:
                 _log.warning("%s could not be closed: %s", type(tracker).__name__, error)
                 faults.append(error)
@@ -54,6 +69,11 @@ def open_trackers(
     name: str,
     config: Mapping[str, Any],
     others: Sequence[Callable[..., Tracker]] = (),
+    *,
+    study: str | None = None,
+    job_type: str = "run",
+    tags: Sequence[str] = (),
+    process_index: int = 0,
 ) -> CompositeTracker:
     """The trackers of a run: rows in its folder and lines in the log, always, and the `others`.
 
@@ -61,8 +81,16 @@ def open_trackers(
         folder: the run folder.
         name: of the run.
         config: what the run is made from, for trackers that show it.
-        others: constructors that take `folder`, `name` and `config`.
+        others: constructors that take `folder`, `name`, `config`, `study`, `job_type` and `tags`.
+        study: what the run is one of several of, if it is.
+        job_type: the program, such as "answer" or "train_router".
+        tags: words that runs are found by.
+        process_index: of this process among those that make the run together. All but the first
+            one get a tracker that keeps nothing.
     """
+    if process_index != 0:
+        return CompositeTracker(())
     made: list[Tracker] = [JsonlTracker(folder), ConsoleTracker()]
-    made += [make(folder=Path(folder), name=name, config=config) for make in others]
+    facts = {"study": study, "job_type": job_type, "tags": tuple(tags)}
+    made += [make(folder=Path(folder), name=name, config=config, **facts) for make in others]
     return CompositeTracker(made)

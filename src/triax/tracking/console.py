@@ -1,7 +1,11 @@
 """Numbers as lines of the log, for whoever watches."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from triax.tracking.tracker import Artifact
 
 _log = logging.getLogger(__name__)
 
@@ -22,8 +26,22 @@ class ConsoleTracker:
         """Logs the numbers of the whole run."""
         _log.info("whole run: %s", _shown(metrics))
 
-    def finish(self) -> None:
-        """Nothing to do."""
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Logs how long the table is."""
+        _log.info("table %s: %d rows", name, len(rows))
+
+    def figure(self, name: str, path: Path) -> None:
+        """Logs where the figure is."""
+        _log.info("figure %s: %s", name, path)
+
+    def artifact(self, made: Artifact) -> None:
+        """Logs what was made, and from what."""
+        _log.info("made %s from %s", made.name, ", ".join(sorted(made.inputs)) or "nothing else")
+
+    def finish(self, *, failed: bool = False) -> None:
+        """Says so if the run failed."""
+        if failed:
+            _log.info("the run failed")
 
 
 def _shown(metrics: Mapping[str, float]) -> str:

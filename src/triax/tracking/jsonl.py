@@ -1,15 +1,19 @@
-"""Numbers as JSON lines in the run folder: one row a call, each step once."""
+"""What a run tells as JSON in its folder: a row a step, tables, and what was made from what."""
 
 import json
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from triax.records.files import atomic_write, json_line, read_jsonl, write_json
+from triax.records.files import atomic_write, json_line, read_jsonl, write_json, write_jsonl
+from triax.tracking.tracker import Artifact
 
 METRICS_FILE = "metrics.jsonl"
 SUMMARY_FILE = "summary.json"
+LINEAGE_FILE = "lineage.jsonl"
 
 
 class JsonlTracker:
@@ -18,6 +22,7 @@ class JsonlTracker:
     Each row is {"step": ..., metric: value, ...} and is on disk when `log` returns. Rows of steps
     that a resumed run makes again are dropped first, and so is half a line that a killed process
     left. A number that is not finite becomes null, which is all that JSON has for it.
+    Tables are `table-<name>.jsonl`; `lineage.jsonl` has one row an artifact, its newest.
     """
 
     def __init__(self, folder: Path | str):
@@ -50,7 +55,22 @@ class JsonlTracker:
         held = json.loads(path.read_text("utf-8")) if path.exists() else {}
         write_json(path, held | _finite(metrics))
 
-    def finish(self) -> None:
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Writes the table over an earlier one of that name."""
+        safe = re.sub(r"[^\w.-]+", "-", name)
+        write_jsonl(self.path.with_name(f"table-{safe}.jsonl"), map(_plain, rows))
+
+    def figure(self, name: str, path: Path) -> None:
+        """Nothing to do: it is a file already."""
+
+    def artifact(self, made: Artifact) -> None:
+        """Adds a row, in place of an earlier one of that name."""
+        path = self.path.with_name(LINEAGE_FILE)
+        held = list(read_jsonl(path)) if path.exists() else []
+        kept = [row for row in held if row["name"] != made.name]
+        write_jsonl(path, [*kept, made.to_json()])
+
+    def finish(self, *, failed: bool = False) -> None:
         """Nothing to do: every row is on disk already."""
 
     def _end_at_a_line(self) -> None:
@@ -62,3 +82,10 @@ class JsonlTracker:
 def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
     values = {name: float(value) for name, value in metrics.items()}
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }

@@ -1,12 +1,42 @@
-"""What a program tells while it trains: numbers by step, and a few at the end."""
+"""What a program tells of its run: numbers by step, a few at the end, tables, and what it made."""
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Something that a run made, and what it was made from: one link of a lineage.
+
+    The name and the digest together are what a later run calls an input by, so two artifacts of
+    one name differ in their digests.
+    """
+
+    name: str
+    kind: str  # such as "corpus", "triplets", "index", "answers", "scores", "weights"
+    digest: str  # hexadecimal, of all that its content hangs on
+    folder: Path | None = None  # where it lies; None for what is no folder
+    files: tuple[str, ...] = ()  # those in the folder that belong to it; none named means all
+    counts: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)  # digests by name
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the files, as one row of a lineage."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "digest": self.digest,
+            "folder": None if self.folder is None else str(self.folder),
+            "counts": dict(self.counts),
+            "inputs": dict(self.inputs),
+        }
 
 
 @runtime_checkable
 class Tracker(Protocol):
-    """Takes the numbers of one run. Steps never fall within one process."""
+    """Takes what one run tells. Steps never fall within one process."""
 
     def resume(self, step: int) -> None:
         """The run goes on after this step; what is kept of later ones will be made again.
@@ -23,6 +53,18 @@ class Tracker(Protocol):
         """Numbers of the whole run, such as the best score."""
         ...
 
-    def finish(self) -> None:
-        """All is on disk, or sent, when this returns; nothing is logged afterwards."""
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows of JSON values, such as one a question; they need not have the same keys."""
+        ...
+
+    def figure(self, name: str, path: Path) -> None:
+        """A finished figure, an SVG file."""
+        ...
+
+    def artifact(self, made: Artifact) -> None:
+        """What the run made, once it is whole."""
+        ...
+
+    def finish(self, *, failed: bool = False) -> None:
+        """All is on disk, or sent, when this returns; nothing is told afterwards."""
         ...
