@@ -36,6 +36,7 @@ out = Console()
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="demo")
 def main(cfg: DictConfig) -> None:
+    wiring.use_mesh(cfg)
     started = time.monotonic()
     logging.getLogger("triax").setLevel(logging.INFO)
     corpus, chunks = wiring.open_corpus(cfg)

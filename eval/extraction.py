@@ -37,6 +37,7 @@ KINDS = {"soft": soft_match, "exact": exact_match, "pairs": pairs_match}
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="extraction")
 def main(cfg: DictConfig) -> None:
+    wiring.use_mesh(cfg)
     folder = Path(cfg.paths.runs).expanduser() / "extraction" / cfg.name
     figures: dict[str, dict[str, float]] = {}
     for name in cfg.sets:

@@ -24,6 +24,7 @@ from triax.tracking.progress import track
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="gold_ranks")
 def main(cfg: DictConfig) -> None:
+    wiring.use_mesh(cfg)
     corpus, _ = wiring.open_corpus(cfg)
     encoder = instantiate(cfg.encoder)
     index = load_index(wiring.require(wiring.index_folder(cfg, corpus), "index"), encoder)

@@ -50,6 +50,7 @@ IGNORED = (*wiring.IGNORED, "name")
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="parts")
 def main(cfg: DictConfig) -> float:
+    wiring.use_mesh(cfg)
     group, of_items, measure, score = {
         "resolve": ("resolver", _slots, measure_resolver, score_resolution),
         "decompose": ("decomposer", _questions, measure_decomposer, score_decomposition_rows),

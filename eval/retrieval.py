@@ -34,6 +34,7 @@ from triax.scoring.significance import mean_interval, paired_bootstrap
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="retrieval")
 def main(cfg: DictConfig) -> None:
+    wiring.use_mesh(cfg)
     corpus, chunks = wiring.open_corpus(cfg)
     document_of = {chunk.id: chunk.document_id for chunk in chunks}
     triplets, _ = wiring.make_triplets(cfg, corpus, chunks)

@@ -5,7 +5,7 @@ python eval/routing.py labels=artifacts/router_labels/hotpotqa part=test
 With `searched_index=` (a folder of eval/index.py, of the corpus that the labels are of) the gates
 over a first search are controls too. With two answered and scored runs, vanilla_run= and
 graph_run=, one a side, every router is also scored by the answers that its routes choose, over all
-questions of both runs that it did not learn from; with rewritten_run= (+experiment=sweep_rewritten)
+questions of both runs that it did not learn from; with rewritten_run= (+sweep=rewritten)
 tau is swept.
 """
 

@@ -102,7 +102,7 @@ def draw_taus(
     Needs a run of rewritten questions, and routers that give probabilities.
     """
     if "rewritten" not in sides:
-        print("tau.svg: left out; it needs rewritten_run= (+experiment=sweep_rewritten)")
+        print("tau.svg: left out; it needs rewritten_run= (+sweep=rewritten)")
         return
     runs = [values(sides, side, answered, "f1") for side in ("vanilla", "graph", "rewritten")]
     rows = {

@@ -3,6 +3,7 @@
 import json
 
 import hydra
+import tracked
 import wiring
 from omegaconf import DictConfig
 
@@ -14,8 +15,9 @@ from triax.scoring.runs import score_run
 def main(cfg: DictConfig) -> float:
     corpus, chunks = wiring.open_corpus(cfg)
     folder = wiring.run_folder(cfg, cfg.name)
+    answers = list(read_jsonl(folder / "answers.jsonl"))
     metrics, rows = score_run(
-        list(read_jsonl(folder / "answers.jsonl")),
+        answers,
         corpus.questions,
         {chunk.id: chunk.document_id for chunk in chunks},
         allow_unmatched=cfg.allow_unmatched,
@@ -23,6 +25,12 @@ def main(cfg: DictConfig) -> float:
     )
     write_jsonl(folder / "per_question.jsonl", rows)
     write_json(folder / "metrics.json", metrics)
+    # What the answers were made with, whatever this call was given.
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"cutoffs": list(cfg.cutoffs), "allow_unmatched": cfg.allow_unmatched}
+    with tracked.tracked(cfg, "score", str(cfg.name), folder, config) as tracker:
+        table = tracked.question_table(rows, corpus.questions, answers)
+        tracked.tell_scores(tracker, str(cfg.name), folder, metrics, table)
     print(json.dumps(metrics, indent=2, sort_keys=True))
     return metrics.get("answer/f1", 0.0)
 

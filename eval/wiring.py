@@ -1,10 +1,12 @@
 """From a configuration to objects, and from objects to the folders that they are kept in."""
 
 import asyncio
+import sys
 from functools import partial
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
@@ -16,6 +18,7 @@ from triax.extraction.verbalize import propositions
 from triax.indexing.updates import build_index
 from triax.llm.cache import CachedCompleter
 from triax.llm.ledger import Ledger, LedgerCompleter
+from triax.models.mesh import MeshError
 from triax.records.documents import Chunk
 from triax.records.verbs import Completer
 from triax.runs.artifacts import artifact_folder
@@ -27,10 +30,17 @@ IGNORED = (
     "batch_size",
     "cutoffs",
     "llm.batch_size",
+    "llm.folder",
+    "llm.job",
     "llm.max_concurrent",
+    "llm.poll_s",
     "llm.timeout_s",
+    "llm.wait_s",
     "max_failed",
+    "mesh",
     "paths",
+    "search",  # what decides a trial is in its settings
+    "tracker",
     "triplet_filter",  # where it is used, it is in the retriever
 )
 
@@ -54,6 +64,16 @@ def adapters(value) -> dict[str, str]:
     return found
 
 
+def use_mesh(cfg: DictConfig) -> None:
+    """Chooses the devices of all models; ends the program where they do not fit."""
+    try:
+        instantiate(cfg.mesh)
+    except InstantiationException as error:
+        if isinstance(error.__cause__, MeshError):
+            sys.exit(f"error: {error.__cause__}")
+        raise
+
+
 def open_corpus(cfg: DictConfig) -> tuple[Corpus, list[Chunk]]:
     """The corpus and its chunks."""
     corpus = instantiate(cfg.corpus)
@@ -70,12 +90,16 @@ def open_completer(
     A model that is loaded already can be given, so that it is not loaded again.
     """
     cached = CachedCompleter(
-        model or instantiate(cfg.llm), Path(cfg.paths.cache).expanduser() / "calls.db"
+        model or instantiate(cfg.llm),
+        Path(cfg.paths.calls).expanduser() / "calls.db",
+        shared=cfg.paths.shared_calls,
     )
     return LedgerCompleter(cached, Ledger(ledger_path))
 
 
-def open_extractor(cfg: DictConfig, ledger_path: Path, model: Completer | None = None):
+def open_extractor(
+    cfg: DictConfig, ledger_path: Path | None = None, model: Completer | None = None
+):
     """The extractor; one that asks a model gets the completer."""
     extractor = instantiate(cfg.extractor)
     if isinstance(extractor, partial):
@@ -94,19 +118,23 @@ def open_retriever(cfg: DictConfig, retriever: partial, index, encoder, ledger_p
 
 def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
     """Where the triplets of this corpus, these chunks and this extractor are."""
-    inputs = {
-        "corpus": corpus.fingerprint,
-        "chunks": plain(cfg.chunks),
-        "extractor": plain(cfg.extractor),
-    }
-    if cfg.extractor.get("_partial_"):
-        inputs["llm"] = plain(cfg.llm)
-    if found := adapters(inputs):
-        # A name says nothing of what was trained under it.
-        inputs["adapters"] = found
+    inputs = {"corpus": corpus.fingerprint, **reading_inputs(cfg)}
     return artifact_folder(
         cfg.paths.artifacts, "triplets", corpus.name, _choice("extractor"), inputs
     )
+
+
+def reading_inputs(cfg: DictConfig) -> dict:
+    """All but the corpus that decides the triplets."""
+    inputs = {"chunks": plain(cfg.chunks), "extractor": plain(cfg.extractor)}
+    if cfg.extractor.get("_partial_"):
+        # Where its servers are is not part of what a model is.
+        places = ("folder", "job", "poll_s", "wait_s")
+        inputs["llm"] = {key: one for key, one in plain(cfg.llm).items() if key not in places}
+    if found := adapters(inputs):
+        # A name says nothing of what was trained under it.
+        inputs["adapters"] = found
+    return inputs
 
 
 def index_folder(cfg: DictConfig, corpus: Corpus) -> Path:
@@ -166,8 +194,14 @@ def make_triplets(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk]) -> tuple
     return folder, report.to_json()
 
 
-def make_index(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk], triplets: Path):
-    """Embeds what is not embedded yet and opens the index."""
+def make_index(
+    cfg: DictConfig,
+    corpus: Corpus,
+    chunks: list[Chunk],
+    triplets: Path,
+    is_embedded: bool = False,
+):
+    """Embeds what is not embedded yet and opens the index; with `is_embedded` all must be."""
     found = propositions(read_extractions(triplets / "triplets.jsonl"))
     with track("embed", len(found) + len(chunks) * cfg.embeds_chunks) as progress:
         return build_index(
@@ -177,5 +211,6 @@ def make_index(cfg: DictConfig, corpus: Corpus, chunks: list[Chunk], triplets: P
             index_folder(cfg, corpus),
             extractor=triplets.name,
             embeds_chunks=cfg.embeds_chunks,
+            is_embedded=is_embedded,
             progress=progress,
         )

@@ -19,7 +19,8 @@ PRIMARIES = [path.stem for path in FILES if path.parent == CONF]
 GROUPED = [
     path
     for path in FILES
-    if path.parent.parent == CONF and path.parent.name not in ("hydra", "experiment", "solver")
+    if path.parent.parent == CONF
+    and path.parent.name not in ("hydra", "experiment", "search", "solver", "sweep")
 ]
 # What a program or `triax.pipelines.assembly` adds to a part that is still a constructor.
 ADDED = {

@@ -1,6 +1,6 @@
 import pytest
 
-from triax.reporting.studies import lines_over, settings_of, shown, varied
+from triax.reporting.studies import best_so_far, lines_over, settings_of, shown, varied
 
 CONFIGS = {
     "a": {"name": "a", "pipeline": {"k": 1, "resolver": {"min_here": 0.5}}, "paths": {"runs": "x"}},
@@ -50,3 +50,14 @@ def test_a_line_for_each_choice_of_the_others():
 def test_only_numbers_can_be_drawn_over(value):
     with pytest.raises(ValueError, match=r"k has the value .*expected numbers"):
         lines_over([({"k": value}, {"f1": 1.0})], "k", "f1")
+
+
+def test_the_best_so_far_of_a_search():
+    found = best_so_far([0.5, None, 0.25, 0.75])
+    assert found == {
+        "best so far": [(1.0, 0.5), (3.0, 0.5), (4.0, 0.75)],
+        "each trial": [(1.0, 0.5), (3.0, 0.25), (4.0, 0.75)],
+    }
+    assert best_so_far([0.5, 0.25], "minimize")["best so far"] == [(1.0, 0.5), (2.0, 0.25)]
+    with pytest.raises(ValueError, match="'up', expected maximize or minimize"):
+        best_so_far([], "up")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from running import ROOT, run
 
-sys.path[:0] = [str(ROOT / "tests" / "llm"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "tests" / "llm"), str(ROOT / "slurm")]
 
 from fake_server import FakeServer  # noqa: E402
 from llama_server import find_gguf  # noqa: E402

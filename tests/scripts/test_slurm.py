@@ -46,102 +46,86 @@ def test_a_run_goes_through_all_programs_and_stops_at_a_fault(tmp_path):
     assert code == 3 and len(calls) == 1
 
 
-def test_a_training_is_one_program_with_the_number_of_its_array(tmp_path):
+@pytest.mark.parametrize("name", ["router", "solver", "extractor"])
+def test_a_training_is_one_program_with_the_number_of_its_array(tmp_path, name):
     python = tmp_path / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/log\nexit 3\n')
     python.chmod(0o755)
     site = tmp_path / "site.env"
     site.write_text(f"TRIAX_VENV={tmp_path}/venv\n")
-
-    def start(*arguments, **environment):
+    for task in ({"SLURM_ARRAY_TASK_ID": "2"}, {}):
         done = subprocess.run(
-            ["bash", "slurm/train.sbatch", *arguments],
+            ["bash", f"slurm/train_{name}.sbatch", "name=seed-%a", "seed=%a", "task=write"],
             cwd=ROOT,
-            env=os.environ | {"TRIAX_SITE": str(site)} | environment,
-            capture_output=True,
-            text=True,
+            env=os.environ | {"TRIAX_SITE": str(site)} | task,
             check=False,
         )
-        return done.returncode, done.stderr
-
-    settings = ("solver", "name=seed-%a", "seed=%a", "task=write")
-    assert start(*settings, SLURM_ARRAY_TASK_ID="2")[0] == 3
-    assert start("extractor", "name=x")[0] == 3
+        assert done.returncode == 3
     assert (tmp_path / "log").read_text().splitlines() == [
-        "train/solver.py name=seed-2 seed=2 task=write",
-        "train/extractor.py name=x",
+        f"train/{name}.py name=seed-{task} seed={task} task=write" for task in (2, 0)
     ]
-    code, said = start()
-    assert code != 0 and "the program: solver or extractor" in said
 
 
 @pytest.fixture
-def sweep(tmp_path):
-    """slurm/sweep.sbatch with a stand-in for python, which fails on what is broken."""
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\ncase "$*" in *broken*) exit 3;; esac\n'
-    )
-    python.chmod(0o755)
+def venv(tmp_path):
+    """An environment of stand-ins that write down what they are called with, and a site file."""
+    folder = tmp_path / "venv" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("python", "wandb"):
+        program = folder / name
+        program.write_text(
+            f'#!/bin/sh\necho "{name} $@" >> {tmp_path}/log\nwhich python >&2\nexit 3\n'
+        )
+        program.chmod(0o755)
     (tmp_path / "site.env").write_text(f"TRIAX_VENV={tmp_path}/venv\n")
 
-    def start(*arguments, task=None, of=1, least=0):
-        (tmp_path / "log").write_text("")
-        array = {} if task is None else {"ID": task, "COUNT": of, "MIN": least}
+    def start(script, *arguments):
         done = subprocess.run(
-            ["bash", "slurm/sweep.sbatch", *arguments],
+            ["bash", f"slurm/{script}.sbatch", *arguments],
             cwd=ROOT,
-            env=os.environ
-            | {"TRIAX_SITE": str(tmp_path / "site.env")}
-            | {f"SLURM_ARRAY_TASK_{key}": str(value) for key, value in array.items()},
+            env=os.environ | {"TRIAX_SITE": str(tmp_path / "site.env")},
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.returncode, (tmp_path / "log").read_text().splitlines(), done.stderr
+        log = tmp_path / "log"
+        return done.returncode, log.read_text().splitlines() if log.exists() else [], done.stderr
 
     return start
 
 
-def both(*settings):
-    return [f"eval/{name}.py {one}" for one in settings for name in ("answer", "score")]
+@pytest.mark.parametrize(
+    ("script", "arguments", "called"),
+    [
+        ("sweep_array", ["m.jsonl"], "python eval/run_jobs.py manifest=m.jsonl"),
+        (
+            "sweep_array",
+            ["m.jsonl", "prepare=true"],
+            "python eval/run_jobs.py manifest=m.jsonl prepare=true",
+        ),
+        (
+            "search_array",
+            ["+search=t2rag", "study=x"],
+            "python eval/search.py +search=t2rag study=x",
+        ),
+        ("wandb_agent", ["me/triax/abc"], "wandb agent --count 1 me/triax/abc"),
+        ("wandb_agent", ["me/triax/abc", "4"], "wandb agent --count 4 me/triax/abc"),
+    ],
+)
+def test_a_driver_of_sweeps_ends_as_its_program_does(venv, script, arguments, called):
+    code, calls, _ = venv(script, *arguments)
+    assert (code, calls) == (3, [called])
 
 
-def test_a_sweep_without_an_array_takes_one_value_after_another(sweep):
-    code, calls, _ = sweep("pipeline.num_chunks=1,3", "--", "study=x", "corpus=demo")
-    assert code == 0
-    assert calls == both(
-        "pipeline.num_chunks=1 study=x corpus=demo", "pipeline.num_chunks=3 study=x corpus=demo"
-    )
+def test_an_agent_starts_its_jobs_with_the_python_of_the_site(venv, tmp_path):
+    said = venv("wandb_agent", "me/triax/abc")[2]
+    assert said.split() == [f"{tmp_path}/venv/bin/python"]
 
 
-def test_the_tasks_of_an_array_share_all_pairs(sweep):
-    """k 1, 2, 3 by t -0.5, 0: six pairs, for tasks 4 to 7 two, two, one and one."""
-    swept = ("k=1,2,3", "t=-0.5,0", "--", "study=x")
-    taken = [sweep(*swept, task=task, of=4, least=4)[1] for task in range(4, 8)]
-    assert [len(one) for one in taken] == [4, 4, 2, 2]
-    assert taken[0] == both("k=1 t=-0.5 study=x", "k=2 t=0 study=x")
-    pairs = {call.partition(" ")[2] for one in taken for call in one}
-    assert pairs == {f"k={k} t={t} study=x" for k in (1, 2, 3) for t in ("-0.5", "0")}
-
-
-def test_a_task_too_many_has_nothing_to_do(sweep):
-    assert sweep("k=1,2", "--", task=2, of=3)[:2] == (0, [])
-
-
-def test_a_run_that_fails_leaves_the_others(sweep):
-    code, calls, _ = sweep("name=a,broken,b", "--", "corpus=demo")
-    assert code == 1
-    assert calls == [
-        *both("name=a corpus=demo"),
-        "eval/answer.py name=broken corpus=demo",
-        *both("name=b corpus=demo"),
-    ]
-
-
-@pytest.mark.parametrize("arguments", [(), ("k=1,2",), ("--", "k=1,2"), ("k", "--", "study=x")])
-def test_a_sweep_says_how_it_is_asked(sweep, arguments):
-    code, calls, said = sweep(*arguments)
-    assert (code, calls) == (2, []) and "before --" in said
+@pytest.mark.parametrize(
+    ("script", "what"), [("sweep_array", "the manifest"), ("wandb_agent", "the id")]
+)
+def test_a_driver_of_sweeps_says_what_it_needs(venv, script, what):
+    code, calls, said = venv(script)
+    assert code and not calls and what in said

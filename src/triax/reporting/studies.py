@@ -74,6 +74,29 @@ def lines_over(
     return {name: sorted(points) for name, points in lines.items()}
 
 
+def best_so_far(
+    scores: Sequence[float | int | None], direction: str = "maximize"
+) -> dict[str, list[tuple[float, float]]]:
+    """Two lines over the number of the trial from 1: each score, and the best up to it.
+
+    Scores that are None are left out.
+
+    >>> best_so_far([0.5, 0.25, 0.75])["best so far"]
+    [(1.0, 0.5), (2.0, 0.5), (3.0, 0.75)]
+
+    Raises:
+        ValueError: the direction is neither maximize nor minimize.
+    """
+    if direction not in ("maximize", "minimize"):
+        raise ValueError(f"the direction is {direction!r}, expected maximize or minimize")
+    better = max if direction == "maximize" else min
+    each = [(float(n), float(one)) for n, one in enumerate(scores, 1) if one is not None]
+    best: list[tuple[float, float]] = []
+    for number, score in each:
+        best.append((number, better(score, best[-1][1]) if best else score))
+    return {"best so far": best, "each trial": each}
+
+
 def is_number(value: Any) -> bool:
     """Whether a setting can be an axis: yes and no are no numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
