@@ -20,7 +20,7 @@ from run_jobs import RUN, STOPPED, say_why
 from triax.records.files import write_json
 from triax.runs.attempts import Worker
 from triax.runs.execute import JobStopped, run_job
-from triax.runs.jobs import flat
+from triax.runs.settings import flat
 from triax.runs.trials import Proposal, Search, SearchError
 
 # Of the search itself: a search can be made longer.

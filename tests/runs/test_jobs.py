@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from triax.runs.jobs import Job, PlanError, Planned, differences, flat, grid, plan, read_jobs, share
+from triax.runs.jobs import Job, PlanError, Planned, grid, plan, read_jobs, share
 
 SWEPT = "pipeline.num_chunks"
 
@@ -114,10 +114,3 @@ def test_each_job_is_taken_by_one_task(of):
     taken = [share(range(7), task, of) for task in range(of)]
     assert sorted(one for part in taken for one in part) == list(range(7))
     assert max(map(len, taken)) - min(map(len, taken)) <= 1
-
-
-def test_differences_of_nested_settings():
-    before = flat({"a": {"b": 1, "c": []}, "d": {}})
-    assert before == {"a.b": 1, "a.c": [], "d": {}}
-    assert differences(before, flat({"a": {"b": 2, "c": []}})) == {"a.b": (1, 2), "d": ({}, None)}
-    assert differences({"a.b": 1, "ab": 1}, {"a.b": 2, "ab": 2}, ["a"]) == {"ab": (1, 2)}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from triax.runs.settings import flat
+
 Settings = Mapping[str, Any]
 _TARGET = "._target_"
 
@@ -17,13 +19,13 @@ def varied(configs: Mapping[str, Mapping[str, Any]], ignored: Sequence[str] = ()
         configs: nested configuration by run.
         ignored: dotted names, or beginnings of them up to a dot, that are passed over.
     """
-    flat = [_flat(config) for config in configs.values()]
-    names = {name for one in flat for name in one}
+    each = [flat(config) for config in configs.values()]
+    names = {name for one in each for name in one}
     found = [
         name
         for name in names
         if not any(name == part or name.startswith(f"{part}.") for part in ignored)
-        and any(one.get(name) != flat[0].get(name) for one in flat[1:])
+        and any(one.get(name) != each[0].get(name) for one in each[1:])
     ]
     made = [name.removesuffix(_TARGET) for name in found if name.endswith(_TARGET)]
     return sorted(
@@ -35,8 +37,8 @@ def varied(configs: Mapping[str, Mapping[str, Any]], ignored: Sequence[str] = ()
 
 def settings_of(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The values of these settings, None where the configuration has none."""
-    flat = _flat(config)
-    return {name: flat.get(name) for name in names}
+    values = flat(config)
+    return {name: values.get(name) for name in names}
 
 
 def shown(settings: Settings) -> str:
@@ -100,13 +102,3 @@ def best_so_far(
 def is_number(value: Any) -> bool:
     """Whether a setting can be an axis: yes and no are no numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{before}{name}.")
-        else:
-            found[f"{before}{name}"] = value
-    return found

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from triax.records.files import write_json
 from triax.runs.manifest import describe_environment
+from triax.runs.settings import differences, flat, shown_differences
 
 # Locks would be let go with the last reference to their file; a caller may keep the path only.
 _HELD: set[IO[str]] = set()
@@ -83,25 +84,8 @@ def _compare(path: Path, config: Mapping[str, Any], ignored: Collection[str]) ->
         stored = json.loads(stored_path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunFolderError(f"{stored_path} is no JSON ({error}); delete the folder") from None
-    before, now = _flat(stored), _flat(wanted)
-    changed = {
-        key: (before.get(key), now.get(key))
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
-        and not any(key == name or key.startswith(f"{name}.") for name in ignored)
-    }
-    if changed:
-        shown = "; ".join(f"{key}: {old!r} -> {new!r}" for key, (old, new) in changed.items())
+    if changed := differences(flat(stored), flat(wanted), ignored):
         raise RunFolderError(
-            f"{path} holds a run with another configuration ({shown}); use a new name=, or delete "
-            "the folder"
+            f"{path} holds a run with another configuration ({shown_differences(changed)}); use "
+            "a new name=, or delete the folder"
         )
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(value, dict) and value:
-        flat: dict[str, Any] = {}
-        for key, inner in value.items():
-            flat |= _flat(inner, f"{prefix}.{key}" if prefix else str(key))
-        return flat
-    return {prefix: value}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from triax.records.files import read_jsonl, write_json, write_jsonl
+from triax.runs.settings import differences, flat, is_below, shown_differences
 
 MANIFEST = "manifest.jsonl"
 _PLAN = "plan.json"
@@ -126,36 +127,6 @@ def grid(jobs: Sequence[Job]) -> dict[str, list[Any]]:
     return values
 
 
-def flat(value: Any, before: str = "") -> dict[str, Any]:
-    """A nested configuration as values by dotted name."""
-    if isinstance(value, Mapping) and value:
-        found: dict[str, Any] = {}
-        for key, inner in value.items():
-            found |= flat(inner, f"{before}.{key}" if before else str(key))
-        return found
-    return {before: value}
-
-
-def differences(
-    before: Mapping[str, Any], now: Mapping[str, Any], ignored: Collection[str] = ()
-) -> dict[str, tuple[Any, Any]]:
-    """Values before and now by dotted name, where two flat configurations differ."""
-    return {
-        key: (before.get(key), now.get(key))
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and not _is_below(key, ignored)
-    }
-
-
-def shown_differences(found: Mapping[str, tuple[Any, Any]]) -> str:
-    """Such values as text."""
-    return "; ".join(f"{key}: {old!r} -> {new!r}" for key, (old, new) in found.items())
-
-
-def _is_below(key: str, names: Iterable[str]) -> bool:
-    return any(key == name or key.startswith(f"{name}.") for name in names)
-
-
 def _swept(planned: Sequence[Planned]) -> list[str]:
     if not planned:
         raise PlanError("there is no job to plan; expected at least one")
@@ -197,7 +168,7 @@ def _check_shared(
         if all(name in one and one[name] == configs[0].get(name) for one in configs)
     }
     places = [_place(key) for key in swept]
-    shared = {name: configs[0][name] for name in sorted(same) if not _is_below(name, places)}
+    shared = {name: configs[0][name] for name in sorted(same) if not is_below(name, places)}
     found = {"swept": list(swept), "shared": shared, "varied": sorted(names - same)}
     found = json.loads(json.dumps(found))
     if not path.exists():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triax.runs.attempts import Worker
-from triax.runs.jobs import differences, shown_differences
+from triax.runs.settings import differences, shown_differences
 from triax.runs.statuses import (
     SILENCE_S,
     JobStatus,

@@ -110,11 +110,7 @@ def fit(
     model = task.build(seed)
     graph, trainable, frozen = nnx.split(model, task.trainable, ...)
     transform = optimizer(schedule.steps)
-    moments = transform.init(trainable)
-    report("training", training_memory(trainable, moments, frozen, model, mesh), mesh)
-    trainable, moments, frozen = (
-        place_weights(tree, model, mesh) for tree in (trainable, moments, frozen)
-    )
+    trainable, moments, frozen = _on_devices(model, trainable, transform, frozen, mesh)
     held = _at_first(trainable, moments)
     step_fn = make_step(task, graph, transform, schedule.accumulate)
     root = jax.random.key(seed)
@@ -151,6 +147,16 @@ def fit(
     figures = _keep_best(task, best, folder / "weights", tracker, best_step)
     seconds, is_early = time.monotonic() - started, done < schedule.steps
     return Result(figures, best_step, done, folder / "weights", seconds, is_early)
+
+
+def _on_devices(
+    model: nnx.Module, trainable: Any, transform: Any, frozen: Any, mesh: Mesh
+) -> tuple[Any, Any, Any]:
+    """Trained weights, moments and frozen weights where they are to lie; says what that takes."""
+    parts = trainable, transform.init(trainable), frozen
+    report("training", training_memory(*parts, model, mesh), mesh)
+    first, second, third = (place_weights(tree, model, mesh) for tree in parts)
+    return first, second, third
 
 
 def _taken_up(checkpoints: Checkpoints, held: dict[str, Any], schedule: Schedule) -> dict[str, Any]:
