@@ -89,7 +89,8 @@ sync_once() {
     fi
     # Its exit code does not say whether it sent something; its mark does.
     before=$(stat -c %y "$mark" 2>/dev/null || echo none)
-    output=$(WANDB_DIR="$logs" timeout "$limit" \
+    # A site may have set WANDB_MODE=offline for its nodes.
+    output=$(env -u WANDB_MODE WANDB_DIR="$logs" timeout "$limit" \
       "$wandb" sync --include-synced "$part" </dev/null 2>&1) || true
     if [[ $(stat -c %y "$mark" 2>/dev/null || echo none) != "$before" ]]; then
       sent=$((sent + 1))
