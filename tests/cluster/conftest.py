@@ -80,6 +80,8 @@ class Cluster:
     def start_again(self, job, timeout=60):
         """A job that was requeued is held for two minutes; this starts it at once."""
         self.until(lambda: "PENDING" in self.states(job), f"job {job} is requeued", timeout)
+        # A node refuses a job that begins in the second in which it was killed there.
+        time.sleep(2)
         self.call("scontrol", "update", f"JobId={job}", "StartTime=now")
 
     def cut(self, node):
