@@ -32,7 +32,7 @@ $(STAMP)-cluster: tests/cluster/cluster.sh
 	touch $@
 
 test: lint $(STAMP)-cluster
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

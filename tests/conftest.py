@@ -5,11 +5,24 @@ import json
 import numpy as np
 import pytest
 from flax import nnx
+from hypothesis import settings
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from triax.models.encoder import EncoderConfig, TransformerEncoder
 from triax.models.encoder_params import hf_name
+
+# What a slow machine takes for an example says nothing about it.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+def pytest_collection_modifyitems(items):
+    """Of two processes one has the cluster, which there is once; else a file stays together."""
+    for item in items:
+        room = item.path.parent
+        group = room.name if room.name == "cluster" else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
