@@ -17,6 +17,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items):
     """Of two processes one has the cluster, which there is once; else a file stays together."""
     for item in items:

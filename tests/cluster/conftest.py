@@ -117,10 +117,11 @@ def _refusal():
         )
     if os.geteuid() != 0:
         return "a test cluster needs root, for the network of its nodes"
-    tried = subprocess.run(["ip", "link", "add", "triaxtry", "type", "bridge"], capture_output=True)
+    bridge = f"triax{os.getpid()}"
+    tried = subprocess.run(["ip", "link", "add", bridge, "type", "bridge"], capture_output=True)
     if tried.returncode:
         return f"no network can be made here ({tried.stderr.decode().strip()})"
-    subprocess.run(["ip", "link", "del", "triaxtry"], check=True)
+    subprocess.run(["ip", "link", "del", bridge], check=True)
     return None
 
 
