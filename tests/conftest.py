@@ -17,15 +17,6 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
-def pytest_collection_modifyitems(items):
-    """Of two processes one has the cluster, which there is once; else a file stays together."""
-    for item in items:
-        room = item.path.parent
-        group = room.name if room.name == "cluster" else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session")
 def make_base(tmp_path_factory):
     """Writes a BERT over whole words: `[PAD] [UNK] [CLS] [SEP]` come before the given ones."""
