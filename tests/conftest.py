@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from triax.models.encoder import EncoderConfig, TransformerEncoder
 from triax.models.encoder_params import hf_name
 
-# What a slow machine takes for an example says nothing about it.
+# The first example of a test pays for imports, and a slow machine says nothing about any.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
