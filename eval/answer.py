@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from triax.corpora.corpus import Corpus
 from triax.extraction.recorded import read_extractions
 from triax.indexing.store import TripletIndex, load_index
-from triax.pipelines.assembly import Parts
+from triax.pipelines.assembly import Parts, assemble
 from triax.pipelines.batch import answer_all
 from triax.records.documents import Chunk
 from triax.records.triplets import Extraction
@@ -41,7 +41,8 @@ def main(cfg: DictConfig) -> None:
     shown = config | {"stages": stages}
     with tracked.tracked(cfg, "answer", str(cfg.name), folder.path, shown) as tracker:
         opened: dict[str, Path] = {}
-        pipeline = instantiate(cfg.pipeline)(_parts(cfg, corpus, chunks, folder.path, opened))
+        parts = _parts(cfg, corpus, chunks, folder.path, opened)
+        pipeline = assemble(instantiate(cfg.pipeline), parts)
         with track("answer", len(corpus.questions)) as progress:
             answers = asyncio.run(
                 answer_all(

@@ -8,7 +8,6 @@ Every step is kept: a second call takes up where the first one ended.
 import asyncio
 import logging
 import time
-from functools import partial
 
 import hydra
 import wiring
@@ -21,7 +20,7 @@ from triax.extraction.recorded import read_extractions
 from triax.extraction.run import extract_corpus
 from triax.extraction.verbalize import propositions
 from triax.indexing.updates import build_index
-from triax.pipelines import assembly
+from triax.pipelines.assembly import Parts, assemble
 from triax.pipelines.batch import answer_all
 from triax.records.files import read_jsonl, write_json, write_jsonl
 from triax.reporting.tables import markdown_table
@@ -96,28 +95,16 @@ def _index(cfg: DictConfig, chunks, extractions, encoder):
 
 
 def _run(cfg: DictConfig, system: str, corpus, chunks, model, encoder, index, extractions):
-    build = {
-        "closed_book": partial(assembly.closed_book, reader=instantiate(cfg.reader)),
-        "bm25": partial(assembly.bm25, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks),
-        "dense": partial(assembly.dense, reader=instantiate(cfg.reader), num_chunks=cfg.num_chunks),
-        "t2rag": partial(
-            assembly.t2rag,
-            decomposer=instantiate(cfg.decomposer),
-            resolver=instantiate(cfg.resolver),
-            synthesizer=instantiate(cfg.synthesizer),
-            retriever=instantiate(cfg.retriever),
-            num_chunks=cfg.num_chunks,
-        ),
-    }[system]
     inputs = wiring.plain(cfg) | {"system": system, "index": index.folder.name}
-    inputs["adapters"] = wiring.adapters(wiring.plain(cfg.pipeline))
+    inputs["adapters"] = wiring.adapters(wiring.plain(cfg.pipelines[system]))
     inputs.pop("paths")
     folder = claim(artifact_folder(cfg.paths.runs, "demo", "demo", system, inputs), inputs)
     completer = wiring.open_completer(cfg, folder / "calls.jsonl", model)
-    parts = assembly.Parts(completer, encoder, chunks, lambda: index, lambda: extractions)
+    parts = Parts(completer, encoder, chunks, lambda: index, lambda: extractions)
+    pipeline = assemble(instantiate(cfg.pipelines[system]), parts)
     with track(f"answer, {system}", len(corpus.questions)) as progress:
         answers = asyncio.run(
-            answer_all(corpus.questions, build(parts), folder.path, progress=progress)
+            answer_all(corpus.questions, pipeline, folder.path, progress=progress)
         )
     documents = {chunk.id: chunk.document_id for chunk in chunks}
     metrics, rows = score_run(answers, corpus.questions, documents)

@@ -29,7 +29,7 @@ from triax.corpora.slots import (
 )
 from triax.reasoning.measure import measure_decomposer, measure_resolver
 from triax.records.files import atomic_write, write_json, write_jsonl
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.reporting.reliability import reliability_svg
 from triax.retrieval.terms import Bm25
 from triax.runs.folder import RunFolderError, claim

@@ -10,6 +10,7 @@ started. Planned again with more values, the study grows; its jobs keep their nu
 import json
 import shlex
 import sys
+from inspect import signature
 from pathlib import Path
 
 import hydra
@@ -17,6 +18,7 @@ import wiring
 import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
 from triax.records.files import atomic_write
@@ -24,8 +26,6 @@ from triax.runs.jobs import MANIFEST, Job, PlanError, Planned, grid, plan, read_
 from triax.tracking.wandb_sweeps import sweep_config
 
 METRIC = "answer/f1"
-# Their `_target_` ends so; all others may ask for the index.
-WITHOUT_INDEX = ("assembly.bm25", "assembly.closed_book")
 # Hydra shows something instead of running.
 SHOWING = {"--cfg", "-c", "--help", "-h", "--hydra-help", "--info", "-i", "--version"}
 planned: list[Planned] = []
@@ -82,10 +82,22 @@ def _refuse_held(cfg: DictConfig, folder: Path) -> None:
 
 
 def _index(cfg: DictConfig) -> str | None:
-    if cfg.pipeline["_target_"].endswith(WITHOUT_INDEX):
+    if not _takes_index(wiring.plain(cfg.pipeline)):
         return None
     corpus = _corpus(json.dumps([wiring.plain(cfg.corpus), wiring.plain(cfg.chunks)]), cfg)
     return str(wiring.index_folder(cfg, corpus))
+
+
+def _takes_index(part) -> bool:
+    """Whether a part, or a part of it, is a constructor that takes the index."""
+    if isinstance(part, list):
+        return any(map(_takes_index, part))
+    if not isinstance(part, dict):
+        return False
+    target = part.get("_target_")
+    if target and "index" in signature(get_object(target)).parameters:
+        return True
+    return any(map(_takes_index, part.values()))
 
 
 _corpora: dict = {}

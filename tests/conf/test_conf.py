@@ -12,6 +12,8 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
+from triax.pipelines.assembly import GIVEN
+
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILES = sorted(CONF.rglob("*.yaml"))
@@ -22,17 +24,9 @@ GROUPED = [
     if path.parent.parent == CONF
     and path.parent.name not in ("hydra", "experiment", "search", "solver", "sweep")
 ]
-# What a program or `triax.pipelines.assembly` adds to a part that is still a constructor.
+# What a program adds to a part that is still a constructor; `assemble` adds the rest by name.
 ADDED = {
-    "decomposer": {"completer": None},
-    "resolver": {"completer": None},
-    "synthesizer": {"completer": None},
-    "reader": {"completer": None},
-    "router": {"completer": None},
-    "triplet_filter": {"completer": None},
     "extractor": {"completer": None},
-    "retriever": {"index": None, "encoder": None},
-    "pipeline": {"parts": None},
     "index": {"vectors": None, "sources": None},
     "optimizer": {"steps": 1},
     "tracker": {"folder": None, "name": None, "config": None},
@@ -100,9 +94,8 @@ def test_what_a_part_names_takes_what_it_gives(path):
         given = {key: value for key, value in node.items() if not key.startswith("_")}
         if node.get("_partial_"):
             # A part that is still a constructor gets the rest where it is used.
-            assert group in ADDED, place
-            # One inside another gets what its own kind does.
-            given = ADDED.get(place.rpartition(".")[2], ADDED[group]) | given
+            run = {name: None for name in GIVEN if name in inspect.signature(target).parameters}
+            given = run | ADDED.get(place.rpartition(".")[2], ADDED.get(group, {})) | given
         try:
             inspect.signature(target).bind(**given)
         except TypeError as error:

@@ -11,7 +11,7 @@ from triax.llm.ledger import Ledger, LedgerCompleter, usage_of
 from triax.llm.scripted import ScriptedCompleter
 from triax.records.completions import Completion, CompletionRequest, Message
 from triax.records.files import read_jsonl
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 

@@ -10,7 +10,8 @@ from triax.records.evidence import Evidence, ScoredChunk
 from triax.records.files import read_jsonl
 from triax.records.questions import Question
 from triax.records.state import State
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
+from triax.records.usage import Usage
 
 
 class Counting:

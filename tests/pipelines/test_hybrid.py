@@ -4,7 +4,8 @@ from triax.pipelines.hybrid import Hybrid
 from triax.records.questions import Question
 from triax.records.routes import Routing
 from triax.records.trace_json import trace_to_json
-from triax.records.traces import Trace, Usage
+from triax.records.traces import Trace
+from triax.records.usage import Usage
 from triax.records.verbs import Pipeline
 
 QUESTIONS = [Question(f"q{n}", f"text {n}") for n in range(4)]

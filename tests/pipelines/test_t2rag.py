@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from pipelines import oracle
+from triax.llm.ask import Reply
 from triax.llm.scripted import ScriptedCompleter
 from triax.pipelines.t2rag import T2RAG
-from triax.reasoning.ask import Reply
 from triax.reasoning.decompose import GoldDecomposer, PromptedDecomposer
 from triax.reasoning.resolve import FillingResolver, PromptedResolver
 from triax.reasoning.synthesize import PromptedSynthesizer
@@ -16,8 +16,8 @@ from triax.records.completions import CompletionRequest
 from triax.records.documents import Chunk
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
 from triax.records.triplets import Extraction, Triplet
+from triax.records.usage import Usage
 from triax.records.verbs import Pipeline
 from triax.retrieval.original import OriginalRetriever
 

@@ -1,6 +1,6 @@
 from triax.reasoning.context import Budget, render_evidence
 from triax.records.documents import Chunk
-from triax.records.evidence import Evidence, Hit, ScoredChunk
+from triax.records.evidence import Evidence, Hit, Note, ScoredChunk, ScoredNote
 from triax.records.triplets import Proposition, Triplet
 
 CHUNKS = tuple(
@@ -38,3 +38,11 @@ def test_a_text_within_the_budget_is_not_touched():
     assert Budget(max_words_per_chunk=2).cut("one\n  two ") == "one\n  two "
     assert Budget(max_words_per_chunk=0).cut("one") == " \u2026"
     assert Budget().cut("one two") == "one two"
+
+
+def test_notes_stand_first_and_are_cut_too():
+    note = Note("n", "Hitchcock made films in two countries.", "Films", ("a",))
+    evidence = Evidence(CHUNKS[:1], (), (ScoredNote(note, 1.0),))
+    shown = render_evidence(evidence, Budget(max_words_per_chunk=3))
+    assert shown.startswith("Summaries:\n- Films Hitchcock made …\n\nPassages:\n[1] ")
+    assert "Summaries" not in render_evidence(evidence, Budget(max_notes=0))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from triax.corpora.slots import Slot
+from triax.llm.ask import Reply
 from triax.llm.scripted import ScriptedCompleter
-from triax.reasoning.ask import Reply
 from triax.reasoning.decompose import GoldDecomposer
 from triax.reasoning.measure import (
     filled_value,
@@ -20,7 +20,7 @@ from triax.reasoning.resolve import FillingResolver
 from triax.records.documents import Chunk
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 
 QUERY = QueryTriplet.parse("Brand", "author", "?")
 

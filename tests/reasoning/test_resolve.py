@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning.golden import check_golden
+from triax.llm.ask import Unreadable
 from triax.llm.scripted import ScriptedCompleter
-from triax.reasoning.ask import Unreadable
 from triax.reasoning.context import Budget
 from triax.reasoning.resolve import (
     FillingResolver,

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from reasoning.golden import check_golden
+from triax.llm.ask import Unreadable
 from triax.llm.scripted import ScriptedCompleter
-from triax.reasoning.ask import Unreadable
 from triax.reasoning.context import Budget
 from triax.reasoning.synthesize import (
     Ending,

@@ -5,7 +5,7 @@ from triax.reasoning.decompose import Decomposer
 from triax.reasoning.trained_decompose import TrainedDecomposer, Writer
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 
 
 class Written(NamedTuple):

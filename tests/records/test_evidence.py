@@ -1,5 +1,5 @@
 from triax.records.documents import Chunk
-from triax.records.evidence import Evidence, Hit, ScoredChunk
+from triax.records.evidence import Evidence, Hit, Note, ScoredChunk, ScoredNote
 from triax.records.triplets import Proposition, Triplet
 
 
@@ -16,3 +16,10 @@ def test_evidence_keeps_its_order():
     assert [one.chunk.id for one in found.chunks] == ["b", "a"]
     # A hit names the sources that entered, its proposition all of them.
     assert (found.hits[0].chunk_ids, found.hits[0].proposition.chunk_ids) == (("b",), ("b", "a"))
+
+
+def test_notes_and_propositions_are_the_texts_beside_the_chunks():
+    hit = Hit(Proposition("p", Triplet("A", "b", "C"), "A b C", ("b",)), 2.0, ("b",))
+    notes = (ScoredNote(Note("n", "about A", "A"), 1.0), ScoredNote(Note("m", "no title"), 0.5))
+    assert Evidence((), (hit,), notes).texts == ("A\nabout A", "no title", "A b C")
+    assert Evidence().texts == ()

@@ -1,12 +1,13 @@
 import json
 
 from triax.records.documents import Chunk
-from triax.records.evidence import Evidence, Hit, ScoredChunk
+from triax.records.evidence import Evidence, Hit, Note, ScoredChunk, ScoredNote
 from triax.records.query_triplets import QueryTriplet
 from triax.records.state import Resolved, State
 from triax.records.trace_json import trace_to_json, usage_from_json, usage_to_json
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
 from triax.records.triplets import Proposition, Triplet
+from triax.records.usage import Usage
 
 OPEN = QueryTriplet.parse("Vertigo", "directed by", "?director")
 FUZZY = QueryTriplet.parse("?director", "born in", "?")
@@ -115,3 +116,14 @@ def test_usage_there_and_back():
     usage = Usage(3, 1, 100, 20, 1.5)
     assert usage_from_json(usage_to_json(usage)) == usage
     assert usage + Usage(1, 1, 1, 1, 0.5) == Usage(4, 2, 101, 21, 2.0)
+
+
+def test_notes_and_context_are_there_where_they_are_used():
+    note = ScoredNote(Note("n", "a summary", "Films", ("a",)), 0.12345678)
+    one = Round(1, (), Evidence(notes=(note,)), State(), State())
+    found = trace_to_json(Trace("q", "Who?", "raptor", "x", rounds=(one,), context=("a summary",)))
+    assert found["context"] == ["a summary"]
+    assert found["rounds"][0]["notes"] == [
+        {"id": "n", "text": "a summary", "title": "Films", "chunk_ids": ["a"], "score": 0.123457}
+    ]
+    assert "context" not in trace_to_json(TRACE)

@@ -8,8 +8,9 @@ from triax.records.evidence import Evidence, Hit, ScoredChunk
 from triax.records.query_triplets import QueryTriplet
 from triax.records.state import Resolved, State
 from triax.records.trace_json import trace_to_json
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
 from triax.records.triplets import Proposition, Triplet
+from triax.records.usage import Usage
 from triax.reporting.tree import trace_tree
 
 

@@ -5,12 +5,10 @@ import pytest
 
 from triax.llm.ledger import Ledger, LedgerCompleter
 from triax.llm.scripted import RAISE, ScriptedCompleter
-from triax.pipelines.charged import AskingFilter
 from triax.records.completions import Completion
-from triax.records.traces import Usage
 from triax.records.triplets import Proposition, Triplet
 from triax.retrieval.asked_filter import GRAMMAR, SHOTS, LlmTripletFilter, read_places
-from triax.retrieval.graph import TripletFilter
+from triax.retrieval.triplet_filter import TripletFilter
 
 
 def props(*facts):
@@ -33,15 +31,17 @@ def said(*triplets):
 def keep(answer, candidates=FILM, **settings):
     model = ScriptedCompleter([answer])
     asked = LlmTripletFilter(model, **settings)
-    (places,) = asked.keep([["Where was the director of Stalker born?"]], [candidates])
-    return list(places), asked
+    (kept,) = asked.keep([["Where was the director of Stalker born?"]], [candidates])
+    return list(kept.places), asked
 
 
 def test_it_is_a_filter_and_shows_the_question_with_its_triplets():
     model = ScriptedCompleter([said(), said()])
     asked = LlmTripletFilter(model, keep_at_most=3)
-    assert isinstance(asked, TripletFilter) and isinstance(asked, AskingFilter)
-    assert [list(one) for one in asked.keep([["Who?"], ["Де?", "Which?"]], [FILM, CITY])] == [
+    assert isinstance(asked, TripletFilter)
+    assert [
+        list(one.places) for one in asked.keep([["Who?"], ["Де?", "Which?"]], [FILM, CITY])
+    ] == [
         [],
         [],
     ]
@@ -119,7 +119,7 @@ def test_r03_one_failed_call_is_that_of_one_question(caplog):
     model = ScriptedCompleter([f"{RAISE} no server", said(FILM[1].triplet.fields)])
     asked = LlmTripletFilter(model)
     first, second = asked.keep([["a"], ["b"]], [FILM, FILM])
-    assert (list(first), list(second)) == ([0, 1, 2, 3], [1])
+    assert (list(first.places), list(second.places)) == ([0, 1, 2, 3], [1])
     assert (asked.num_failed, asked.num_unreadable) == (1, 0)
     assert "no server" in caplog.text
 
@@ -154,22 +154,17 @@ def test_a_cut_answer_counts_as_far_as_it_goes():
 def test_r09_without_a_candidate_or_a_query_nothing_is_asked():
     model = ScriptedCompleter([])
     asked = LlmTripletFilter(model)
-    assert [list(one) for one in asked.keep([["q"], []], [[], []])] == [[], []]
+    assert [list(one.places) for one in asked.keep([["q"], []], [[], []])] == [[], []]
     assert asked.keep([], []) == [] and model.requests == []
 
 
-def test_calls_are_in_the_ledger_and_on_the_bill_of_their_question():
+def test_calls_are_in_the_ledger_and_on_the_bill_of_their_group():
     """Tokens of the scripted completer are words: 1 for the answer NONE."""
     model = LedgerCompleter(ScriptedCompleter(lambda request: "NONE"), Ledger())
-    asked = LlmTripletFilter(model)
-    asked.name_questions({"a": "q1", "b": "q2"})
-    asked.keep([["a"], ["b"], ["a"]], [FILM, FILM, FILM])
-    assert set(model.ledger.by_question()) == {"q1", "q2"}
-    assert model.ledger.by_stage()["filter"].calls == 3
-    first = asked.spent(["a"])
-    assert (first.calls, first.completion_tokens) == (2, 2) and first.prompt_tokens > 100
-    assert asked.spent(["b"]).calls == 1
-    assert asked.spent(["a"]) == Usage()
+    kept = LlmTripletFilter(model).keep([["a"], [], ["b"]], [FILM, FILM, FILM])
+    assert model.ledger.by_stage()["filter"].calls == 2
+    assert [one.usage.calls for one in kept] == [1, 0, 1]
+    assert kept[0].usage.completion_tokens == 1 and kept[0].usage.prompt_tokens > 50
 
 
 def test_it_may_be_called_inside_an_event_loop():

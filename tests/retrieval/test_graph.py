@@ -9,7 +9,8 @@ from triax.records.documents import Chunk
 from triax.records.evidence import Evidence
 from triax.records.triplets import Proposition, Triplet
 from triax.records.verbs import Retriever
-from triax.retrieval.graph import GraphRetriever, TripletFilter, Walking, open_graph_retriever
+from triax.retrieval.graph import GraphRetriever, Walking, open_graph_retriever
+from triax.retrieval.triplet_filter import Kept, TripletFilter
 
 # Three passages in a chain (0 - ada - 1 - london - 2) and one by itself.
 FACTS = [("ada", "met", "babbage", "c0"), ("ada", "lived in", "london", "c1")]
@@ -122,7 +123,7 @@ class Keep:
 
     def keep(self, groups, candidates):
         self.asked += [[one.text for one in candidate] for candidate in candidates]
-        return [self.places for _ in groups]
+        return [Kept(self.places) for _ in groups]
 
 
 def test_a_filter_drops_links():

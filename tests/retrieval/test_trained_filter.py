@@ -2,8 +2,8 @@ import pytest
 
 from triax.records.readings import Reading
 from triax.records.triplets import Proposition, Triplet
-from triax.retrieval.graph import TripletFilter
 from triax.retrieval.trained_filter import ReaderTripletFilter
+from triax.retrieval.triplet_filter import TripletFilter
 
 
 class Reads:
@@ -41,7 +41,7 @@ ALL = "Stalker by Tarkovsky. Tarkovsky born in Yurevets. Stalker is film"
 def keep(found, groups=([QUESTION],), candidates=(FILM,), **settings):
     reader = Reads(found)
     places = ReaderTripletFilter(reader, **settings).keep(groups, candidates)
-    return [list(one) for one in places], reader
+    return [list(one.places) for one in places], reader
 
 
 def test_a_triplet_with_a_probable_answer_is_kept():
@@ -100,5 +100,5 @@ def test_the_shipped_reader_knows_which_film_is_asked_for():
         ("Ikiru", "directed by", "Akira Kurosawa"),
     )
     filtered = ReaderTripletFilter(shared_reader("solver"), reads_together=False)
-    (places,) = filtered.keep([["Who directed Vertigo?"]], [films])
-    assert list(places) == [1]
+    (kept,) = filtered.keep([["Who directed Vertigo?"]], [films])
+    assert list(kept.places) == [1]

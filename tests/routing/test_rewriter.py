@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.reasoning.decompose import GoldDecomposer
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import QueryRewriter
 from triax.routing.rewriter import ChainRewriter, chain_text
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.scoring.cost import score_cost, weighted_tokens
 
 

@@ -181,6 +181,6 @@ def test_a_launcher_knows_its_keys_and_takes_the_site_from_the_environment(monke
 
 def test_every_question_is_rewritten_and_goes_to_the_graph():
     pipeline = load("+sweep=rewritten", "name=x").pipeline
-    assert pipeline["_target_"].endswith("assembly.hybrid")
+    assert pipeline["_target_"].endswith(".Hybrid")
     assert pipeline.router.threshold < -1 and pipeline.rewrite_threshold > 1
-    assert pipeline.rewriter["_target_"] == load("name=x").decomposer["_target_"]
+    assert pipeline.rewriter.decomposer["_target_"] == load("name=x").decomposer["_target_"]

@@ -24,8 +24,8 @@ from triax.extraction.run import (
 from triax.llm.ledger import Ledger
 from triax.records.documents import Chunk
 from triax.records.files import read_jsonl
-from triax.records.traces import Usage
 from triax.records.triplets import Extraction
+from triax.records.usage import Usage
 from triax.records.verbs import Extractor
 from triax.runs.attempts import Attempt, Worker
 from triax.runs.items import ItemLog

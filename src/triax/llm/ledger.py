@@ -8,7 +8,7 @@ from pathlib import Path
 
 from triax.llm.arrivals import OnResult, complete_each
 from triax.records.completions import Completion, CompletionRequest
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 

@@ -1,37 +1,41 @@
 """Puts a pipeline together from parts that a configuration names.
 
-Each part comes as a constructor that still lacks what only a run can give: the completer, the
-index, the encoder. So a YAML file says what a method is, and a program what it runs on.
+Each part comes as a constructor (a `functools.partial`) that still lacks what only a run can give.
+What that is, its parameters say by their names, which are those of `Parts`: a part that takes a
+`completer`, an `index`, `chunks` gets them, however deep it stands in other parts. So a YAML file
+says what a method is, a program what it runs on, and a new method needs no line here.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from triax.pipelines.charged import AskingFilter, Charged
-from triax.pipelines.hybrid import Hybrid
-from triax.pipelines.original import OriginalT2RAG
-from triax.pipelines.t2rag import T2RAG
-from triax.pipelines.vanilla import Vanilla
-from triax.reasoning.decompose import Decomposer
-from triax.reasoning.resolve import Resolver
-from triax.reasoning.synthesize import Reader, Synthesizer
 from triax.records.documents import Chunk
 from triax.records.triplets import Extraction
-from triax.records.verbs import Completer, Encoder, Pipeline, Retriever, Router
-from triax.routing.rewriter import ChainRewriter
+from triax.records.usage import Usage
+from triax.records.verbs import Completer, Encoder
 
 if TYPE_CHECKING:
     from triax.indexing.store import TripletIndex
 
+GIVEN = ("completer", "encoder", "chunks", "index", "extractions")
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A part that stands on texts which a language model wrote when they were indexed."""
+
+    index_cost: Usage
+
 
 @dataclass
 class Parts:
-    """What a run stands on. The index is opened when a part first asks for it.
+    """What a run stands on. Index and extractions are opened when a part first asks for them.
 
-    `open_index` gives the index; `read_extractions` the triplets as they were extracted, which
-    only the original's search needs.
+    `index_costs` gets, by the part's name, what the model's calls have cost that made what a part
+    stands on: summaries, reports. That of the triplets is not among them, they are the index's.
     """
 
     completer: Completer
@@ -39,133 +43,71 @@ class Parts:
     chunks: Sequence[Chunk]
     open_index: Callable[[], "TripletIndex"]
     read_extractions: Callable[[], Sequence[Extraction]]
+    index_costs: dict[str, Usage] = field(default_factory=dict)
 
     @cached_property
     def index(self) -> "TripletIndex":
         """The triplet index, opened once."""
         return self.open_index()
 
-
-def closed_book(parts: Parts, *, reader: Callable[..., Reader]) -> Vanilla:
-    """The model's own knowledge; asks no index."""
-    return Vanilla(reader(completer=parts.completer), name="closed_book")
-
-
-def bm25(parts: Parts, *, reader: Callable[..., Reader], num_chunks: int = 5) -> Vanilla:
-    """The best chunks by BM25, then one reading call."""
-    from triax.retrieval.bm25 import BM25Retriever
-
-    retriever = BM25Retriever(parts.chunks)
-    return Vanilla(reader(completer=parts.completer), retriever, num_chunks, "bm25")
+    @cached_property
+    def extractions(self) -> Sequence[Extraction]:
+        """The triplets as they were extracted, read once; only the original's search needs them."""
+        return tuple(self.read_extractions())
 
 
-def dense(parts: Parts, *, reader: Callable[..., Reader], num_chunks: int = 5) -> Vanilla:
-    """The nearest chunks by their vectors, then one reading call."""
-    from triax.retrieval.dense import DenseRetriever
+def assemble(part: Any, parts: Parts) -> Any:
+    """Makes a part out of its constructor, and first the parts among its arguments.
 
-    retriever = DenseRetriever(parts.index, parts.encoder)
-    return Vanilla(reader(completer=parts.completer), retriever, num_chunks, "dense")
-
-
-def graph(
-    parts: Parts,
-    *,
-    retriever: Callable[..., Retriever],
-    reader: Callable[..., Reader],
-    num_chunks: int = 5,
-    name: str = "hipporag2",
-) -> Vanilla | Charged:
-    """The best chunks by a walk over the graph of triplets, then one reading call.
-
-    A triplet filter that asks a model comes without its completer, as an argument of the retriever
-    that is given already.
-    """
-    asking = _asking_filter(parts, retriever)
-    filtered = {"triplet_filter": asking} if asking else {}
-    found = retriever(index=parts.index, encoder=parts.encoder, **filtered)
-    pipeline = Vanilla(reader(completer=parts.completer), found, num_chunks, name)
-    return Charged(pipeline, asking) if asking else pipeline
-
-
-def hybrid(
-    parts: Parts,
-    *,
-    router: Callable[..., Router] | Router,
-    vanilla: Callable[[Parts], Pipeline],
-    graph: Callable[[Parts], Pipeline],
-    rewriter: Callable[..., Decomposer] | None = None,
-    rewrite_threshold: float = 0.6,
-) -> Hybrid:
-    """A router before two pipelines; see `triax.pipelines.hybrid.Hybrid` for the arguments.
-
-    A router that asks a model, and the rewriter's decomposer, come without their completer; a
-    router that searches has a retriever that comes without its index.
-    """
-    return Hybrid(
-        _made(router, parts),
-        vanilla(parts),
-        graph(parts),
-        ChainRewriter(rewriter(completer=parts.completer)) if rewriter else None,
-        rewrite_threshold,
-    )
-
-
-def _made(router: Callable[..., Router] | Router, parts: Parts) -> Router:
-    if not isinstance(router, partial):
-        return router
-    searching = router.keywords.get("retriever")
-    found = {"retriever": searching(index=parts.index, encoder=parts.encoder)} if searching else {}
-    return router(completer=parts.completer, **found)
-
-
-def t2rag(
-    parts: Parts,
-    *,
-    decomposer: Callable[..., Decomposer],
-    resolver: Callable[..., Resolver],
-    synthesizer: Callable[..., Synthesizer],
-    retriever: Callable[..., Retriever],
-    num_chunks: int = 5,
-    max_rounds: int = 3,
-    question_query: Literal["when_empty", "always", "never"] = "when_empty",
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-) -> T2RAG:
-    """T2RAG with the paper's semantics; see `triax.pipelines.t2rag.T2RAG` for the arguments.
+    What is no constructor stays as it is. Among arguments, so does a constructor that lacks more
+    than a run can give: it is a factory, which its owner calls (such as a search engine's).
 
     Raises:
-        ValueError: the retriever has a triplet filter that asks a model.
+        TypeError: the outermost constructor lacks more than a run can give.
     """
-    if _asking_filter(parts, retriever):
-        # Its calls would be on nobody's bill: a search of a round knows no question.
-        raise ValueError(
-            "t2rag counts the calls of each question, which it cannot for a triplet filter that "
-            "asks a model in the search; take triplet_filter=trained or none"
+    if not isinstance(part, partial):
+        return part
+    if missing := _missing(part):
+        raise TypeError(
+            f"{_name(part)} lacks {', '.join(missing)}, which no run gives; name it in the "
+            f"configuration (a run gives {', '.join(GIVEN)})"
         )
-    return T2RAG(
-        retriever(index=parts.index, encoder=parts.encoder),
-        decomposer(completer=parts.completer),
-        resolver(completer=parts.completer),
-        synthesizer(completer=parts.completer),
-        num_chunks,
-        max_rounds,
-        question_query,
-        max_calls,
-        max_tokens,
-    )
+    given = {name: _inner(value, parts) for name, value in part.keywords.items()}
+    takes = signature(part.func).parameters
+    for name in GIVEN:
+        if name in takes and name not in given:
+            given[name] = getattr(parts, name)
+    made = part.func(*(_inner(one, parts) for one in part.args), **given)
+    if isinstance(made, Indexed):
+        name = _name(part)
+        parts.index_costs[name] = parts.index_costs.get(name, Usage()) + made.index_cost
+    return made
 
 
-def t2rag_reference(parts: Parts, *, num_chunks: int = 5, max_rounds: int = 3) -> OriginalT2RAG:
-    """T2RAG with the semantics of its released code, its search included."""
-    from triax.retrieval.original import OriginalRetriever
+def _inner(value: Any, parts: Parts) -> Any:
+    """An argument; a mapping or a list of parts is assembled one by one."""
+    if isinstance(value, partial):
+        return value if _missing(value) else assemble(value, parts)
+    if isinstance(value, dict):
+        return {key: _inner(one, parts) for key, one in value.items()}
+    if isinstance(value, list | tuple) and any(isinstance(one, partial) for one in value):
+        return [_inner(one, parts) for one in value]
+    return value
 
-    chunks = {chunk.id: chunk for chunk in parts.chunks}
-    retriever = OriginalRetriever(chunks, parts.read_extractions(), parts.encoder)
-    return OriginalT2RAG(retriever, parts.completer, num_chunks, max_rounds)
+
+def _missing(part: partial) -> list[str]:
+    """Parameters without a value that neither the configuration nor a run gives."""
+    open_kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    takes = list(signature(part.func).parameters.values())[len(part.args) :]
+    return [
+        one.name
+        for one in takes
+        if one.default is Parameter.empty
+        and one.kind not in open_kinds
+        and one.name not in part.keywords
+        and one.name not in GIVEN
+    ]
 
 
-def _asking_filter(parts: Parts, retriever: Callable[..., Retriever]) -> AskingFilter | None:
-    """The retriever's triplet filter with its completer, if it has one that lacks it."""
-    given = retriever.keywords if isinstance(retriever, partial) else {}
-    found = given.get("triplet_filter")
-    return found(completer=parts.completer) if isinstance(found, partial) else None
+def _name(part: partial) -> str:
+    return getattr(part.func, "__qualname__", repr(part.func))

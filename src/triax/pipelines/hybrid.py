@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from triax.records.questions import Question
 from triax.records.routes import Routing
-from triax.records.traces import Trace, Usage
+from triax.records.traces import Trace
+from triax.records.usage import Usage
 from triax.records.verbs import Pipeline, QueryRewriter, Router
 
 

@@ -5,17 +5,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triax.llm.ask import conversation
 from triax.pipelines.merging import merge_chunks
 from triax.reasoning import original
-from triax.reasoning.ask import conversation
 from triax.reasoning.original import OriginalState
 from triax.records.completions import Completion, CompletionRequest
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet, Term
 from triax.records.questions import Question
 from triax.records.state import Resolved, State
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
 from triax.records.triplets import Triplet
+from triax.records.usage import Usage
 from triax.records.verbs import Completer, Retriever
 
 DECOMPOSE = (

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from triax.llm.ask import Reply
 from triax.pipelines.merging import merge_chunks
-from triax.reasoning.ask import Reply
 from triax.reasoning.decompose import Decomposer
 from triax.reasoning.provenance import find_sources
 from triax.reasoning.resolve import Resolver, Task
@@ -21,7 +21,8 @@ from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
 from triax.records.state import State
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
+from triax.records.usage import Usage
 from triax.records.verbs import Retriever
 
 
@@ -126,6 +127,7 @@ class T2RAG:
         reply: Reply[tuple[QueryTriplet, ...]] | None,
     ) -> None:
         before, notes = path.state, []
+        path.usage += evidence.usage
         if reply is None:
             notes.append("nothing was found")
         else:

@@ -1,4 +1,4 @@
-"""Closed book, BM25 and dense: at most one search, then one reading call."""
+"""At most one search, then one reading: closed book, BM25, dense, and every graph retriever."""
 
 import asyncio
 import time
@@ -14,7 +14,10 @@ from triax.records.verbs import Retriever
 
 @dataclass(frozen=True, slots=True)
 class Vanilla:
-    """Retrieve the best chunks for the question, then read; no retriever means closed book."""
+    """Retrieve the best chunks for the question, then read; no retriever means closed book.
+
+    Whatever a retriever brings is read: chunks, triplets, and the texts that it made of them.
+    """
 
     reader: Reader
     retriever: Retriever | None = None
@@ -40,7 +43,8 @@ class Vanilla:
                 stop_reason="read" if reply.value else "error",
                 error=None if reply.value else f"reading: {reply.error}",
                 chunk_ids=tuple(found.chunk.id for found in evidence.chunks),
-                usage=reply.usage,
+                context=evidence.texts,
+                usage=evidence.usage + reply.usage,
                 seconds=seconds,
             )
             for question, evidence, reply in zip(questions, evidences, replies, strict=True)

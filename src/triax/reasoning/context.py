@@ -12,6 +12,7 @@ class Budget:
     max_chunks: int | None = None
     max_words_per_chunk: int | None = None
     max_propositions: int | None = None
+    max_notes: int | None = None
 
     def cut(self, text: str) -> str:
         """The first words of a text, with an ellipsis where something was left out."""
@@ -22,8 +23,14 @@ class Budget:
 
 
 def render_evidence(evidence: Evidence, budget: Budget, *, keeps_chunks: bool = True) -> str:
-    """Passages (unless left out) and propositions as two headed lists; "" where both are empty."""
+    """Notes, passages (unless left out) and propositions as headed lists; "" where all are empty.
+
+    Notes stand first: they are the wider view, in which passages and propositions have their place.
+    """
     blocks = []
+    if notes := [found.note for found in evidence.notes[: budget.max_notes]]:
+        shown = (f"{one.title}\n{one.text}".strip() for one in notes)
+        blocks.append("Summaries:\n" + "\n".join(f"- {budget.cut(text)}" for text in shown))
     chunks = evidence.chunks[: budget.max_chunks] if keeps_chunks else ()
     if chunks:
         blocks.append(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from triax.reasoning.ask import Reply, Unreadable, ask, conversation
+from triax.llm.ask import Reply, Unreadable, ask, conversation
 from triax.records.completions import Completion, CompletionRequest, Grammar
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
 from triax.records.triplet_text import parse_query_triplets
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 SYSTEM = (

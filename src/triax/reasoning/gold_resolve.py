@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.reasoning.resolve import Task
 from triax.reasoning.unify import Match, unify
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet, Term
 from triax.records.questions import Question
 from triax.records.text import normalise
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from triax.corpora.slots import Slot
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.reasoning.decompose import Decomposer
 from triax.reasoning.resolve import Resolver, Task
 from triax.records.evidence import Evidence, ScoredChunk

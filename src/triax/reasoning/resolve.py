@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from triax.llm.ask import Reply, Unreadable, ask, conversation
 from triax.reasoning.answer_text import first_line, is_abstention, without_thinking
-from triax.reasoning.ask import Reply, Unreadable, ask, conversation
 from triax.reasoning.context import Budget, render_evidence
 from triax.records.completions import Completion, CompletionRequest, Grammar
 from triax.records.evidence import Evidence
@@ -14,8 +14,8 @@ from triax.records.query_triplets import Placeholder, QueryTriplet, Term
 from triax.records.questions import Question
 from triax.records.state import State
 from triax.records.text import clean
-from triax.records.traces import Usage
 from triax.records.triplet_text import parse_query_triplets
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 NOT_FOUND = "not found"

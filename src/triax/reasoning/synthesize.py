@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from triax.llm.ask import Reply, Unreadable, ask, conversation
 from triax.reasoning.answer_text import first_line, is_abstention, without_thinking
-from triax.reasoning.ask import Reply, Unreadable, ask, conversation
 from triax.reasoning.context import Budget, render_evidence
 from triax.records.completions import Completion, CompletionRequest, Grammar
 from triax.records.evidence import Evidence

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.records.query_triplets import QueryTriplet
 from triax.records.questions import Question
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.reasoning.resolve import Task, with_gap
 from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet
 from triax.records.readings import ReadRequest, shown_passage, shown_slot
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer, PassageReader
 
 # The predicate under which a whole question is the subject of a query triplet.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from triax.reasoning.ask import Reply
+from triax.llm.ask import Reply
 from triax.reasoning.comparison import OPERATORS, compare
 from triax.reasoning.synthesize import Ending, Short
 from triax.reasoning.trained_decompose import Writer
@@ -16,7 +16,7 @@ from triax.records.questions import Question
 from triax.records.readings import Reading, ReadRequest, shown_passage
 from triax.records.state import Resolved, State
 from triax.records.text import normalise
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer, PassageReader
 from triax.scoring.answers import token_f1
 
@@ -226,6 +226,7 @@ def _about(name: str, evidence: Evidence) -> Chunk | None:
 
 def _passages(state: State, evidence: Evidence) -> tuple[str, ...]:
     texts = [shown_passage(found.chunk.title, found.chunk.text) for found in evidence.chunks]
+    texts += [shown_passage(found.note.title, found.note.text) for found in evidence.notes]
     if state.resolved:
         texts.append(". ".join(" ".join(one.triplet.fields) for one in state.resolved))
     return tuple(texts)

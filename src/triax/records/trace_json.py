@@ -3,15 +3,18 @@
 from dataclasses import asdict
 from typing import Any
 
-from triax.records.evidence import Evidence
+from triax.records.evidence import Evidence, ScoredNote
 from triax.records.query_triplets import QueryTriplet
 from triax.records.state import State
-from triax.records.traces import Round, Trace, Usage
+from triax.records.traces import Round, Trace
+from triax.records.usage import Usage
 
 
 def trace_to_json(trace: Trace) -> dict[str, Any]:
     """One object a trace; query triplets are lists of three texts, with `?name` where unknown."""
-    routed = {} if trace.routing is None else {"routing": asdict(trace.routing)}
+    extra: dict[str, Any] = {} if trace.routing is None else {"routing": asdict(trace.routing)}
+    if trace.context:
+        extra["context"] = list(trace.context)
     return {
         "question_id": trace.question_id,
         "question": trace.question,
@@ -25,7 +28,7 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
         "chunk_ids": list(trace.chunk_ids),
         "usage": usage_to_json(trace.usage),
         "seconds": round(trace.seconds, 3),
-        **routed,
+        **extra,
     }
 
 
@@ -74,7 +77,13 @@ def _evidence(evidence: Evidence) -> dict[str, Any]:
             }
             for found in evidence.chunks
         ],
+        **({"notes": [_note(one) for one in evidence.notes]} if evidence.notes else {}),
     }
+
+
+def _note(found: ScoredNote) -> dict[str, Any]:
+    fields = {**asdict(found.note), "chunk_ids": list(found.note.chunk_ids)}
+    return fields | {"score": round(found.score, 6)}
 
 
 def _state(state: State) -> dict[str, Any]:

@@ -6,26 +6,7 @@ from triax.records.evidence import Evidence
 from triax.records.query_triplets import QueryTriplet
 from triax.records.routes import Routing
 from triax.records.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a question cost. Tokens and seconds include calls that came from a cache."""
-
-    calls: int = 0
-    cached_calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    llm_seconds: float = 0.0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.calls + other.calls,
-            self.cached_calls + other.cached_calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.llm_seconds + other.llm_seconds,
-        )
+from triax.records.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +28,8 @@ class Trace:
     `answer` is None where there is none; then `error` says why, or the method abstained (R29).
     `stop_reason` tells why the rounds ended. `chunk_ids` are the retrieved chunks of all rounds,
     best first, without repeats. `seconds` is wall time; questions that were answered together
-    share theirs equally. `routing` is the router's decision, where there was a router.
+    share theirs equally. `routing` is the router's decision, where there was a router. `context` is
+    what was read beside the chunks, where a pipeline reads once: notes and propositions.
     """
 
     question_id: str
@@ -63,3 +45,4 @@ class Trace:
     usage: Usage = Usage()
     seconds: float = 0.0
     routing: Routing | None = None
+    context: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ from triax.records.evidence import Evidence
 from triax.records.questions import Question
 from triax.records.readings import Reading, ReadRequest
 from triax.records.routes import Routing
-from triax.records.traces import Trace, Usage
+from triax.records.traces import Trace
 from triax.records.triplets import Extraction
+from triax.records.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +47,24 @@ class Retriever(Protocol):
     """
 
     def search(self, groups: Sequence[Sequence[str]], num_chunks: int) -> list[Evidence]: ...
+
+
+@runtime_checkable
+class Compressor(Protocol):
+    """Fits the evidence of each group of queries into a budget, the most useful first."""
+
+    def compress(
+        self, groups: Sequence[Sequence[str]], evidences: Sequence[Evidence]
+    ) -> list[Evidence]: ...
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts texts in tokens, as a model would; `cut` gives the longest beginning that fits."""
+
+    def count(self, texts: Sequence[str]) -> list[int]: ...
+
+    def cut(self, text: str, max_tokens: int) -> str: ...
 
 
 @runtime_checkable

@@ -44,8 +44,8 @@ def settings_of(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
 def shown(settings: Settings) -> str:
     """Settings by the last part of their names.
 
-    >>> shown({"pipeline.num_chunks": 5, "pipeline._target_": "triax.pipelines.assembly.dense"})
-    'num_chunks=5, pipeline=dense'
+    >>> shown({"pipeline.num_chunks": 5, "pipeline._target_": "triax.pipelines.t2rag.T2RAG"})
+    'num_chunks=5, pipeline=T2RAG'
     """
     parts = []
     for name, value in settings.items():

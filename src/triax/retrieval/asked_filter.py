@@ -5,25 +5,23 @@ code maps whatever the model says to its nearest candidate; here a triplet that 
 dropped, and an answer that cannot be read drops nothing.
 """
 
-import asyncio
 import difflib
 import json
 import logging
 import re
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Sequence
 
 from triax.extraction.prompted import TRIPLETS_SCHEMA
+from triax.llm.blocking import complete_now
 from triax.llm.ledger import usage_of
 from triax.records.completions import Completion, CompletionRequest, Grammar, Message
 from triax.records.text import normalise
-from triax.records.traces import Usage
 from triax.records.triplet_lines import bare_lines
 from triax.records.triplet_text import parse_triplets
 from triax.records.triplets import Proposition
 from triax.records.verbs import Completer
 from triax.retrieval.row_scores import Groups
+from triax.retrieval.triplet_filter import Kept
 
 _log = logging.getLogger(__name__)
 # An empty answer, and brackets that happen to hold nothing, say nothing.
@@ -103,44 +101,31 @@ class LlmTripletFilter:
         self._most = keep_at_most
         self._max_tokens = max_tokens
         self._min_likeness = min_likeness
-        self._ids: dict[str, str] = {}
-        self._usages: dict[tuple[str, ...], Usage] = {}
 
-    def name_questions(self, ids: Mapping[str, str]) -> None:
-        """Question ids by query text: what later calls are labelled with in the ledger."""
-        self._ids = dict(ids)
-
-    def spent(self, group: Sequence[str]) -> Usage:
-        """What the calls for this group of queries have cost since this was last asked."""
-        return self._usages.pop(tuple(group), Usage())
-
-    def keep(
-        self, groups: Groups, candidates: Sequence[Sequence[Proposition]]
-    ) -> list[Sequence[int]]:
+    def keep(self, groups: Groups, candidates: Sequence[Sequence[Proposition]]) -> list[Kept]:
         """The places of the kept candidates of each group, ascending.
 
         May be called inside and outside of an event loop; it blocks until all answers are there.
         A group without a query or without a candidate is not asked about.
         """
         asked = [n for n, group in enumerate(groups) if group and candidates[n]]
-        kept: list[Sequence[int]] = [range(len(found)) for found in candidates]
+        kept = [Kept(range(len(found))) for found in candidates]
         if not asked:
             return kept
         requests = [self._request(groups[n], candidates[n]) for n in asked]
         faults = []
-        for number, answer in zip(asked, _wait(self._completer.complete(requests)), strict=True):
-            group = tuple(groups[number])
-            self._usages[group] = self._usages.get(group, Usage()) + usage_of([answer])
+        for number, answer in zip(asked, complete_now(self._completer, requests), strict=True):
+            places: Sequence[int] | None = None
             if answer.text is None:
                 self.num_failed += 1
                 faults.append(f"a failed call: {answer.error}")
-                continue
-            places = read_places(answer, candidates[number], self._min_likeness)
-            if places is None:
-                self.num_unreadable += 1
-                faults.append(f"no candidate in {answer.text[:80]!r}")
-                continue
-            kept[number] = sorted(places[: self._most])
+            else:
+                places = read_places(answer, candidates[number], self._min_likeness)
+                if places is None:
+                    self.num_unreadable += 1
+                    faults.append(f"no candidate in {answer.text[:80]!r}")
+            chosen = kept[number].places if places is None else sorted(places[: self._most])
+            kept[number] = Kept(chosen, usage_of([answer]))
         if faults:
             _log.warning(
                 "%s: %d of %d questions keep all their triplets, for example because of %s",
@@ -164,7 +149,6 @@ class LlmTripletFilter:
             self._max_tokens,
             grammar=GRAMMAR,
             stage="filter",
-            question_id=self._ids.get(group[0], ""),
         )
 
 
@@ -205,12 +189,3 @@ def _shown(queries: Sequence[str], triplets: Sequence[tuple[str, str, str]]) -> 
 
 def _json(triplets: Sequence[tuple[str, str, str]]) -> str:
     return json.dumps({"triplets": triplets}, ensure_ascii=False)
-
-
-def _wait(calls: Coroutine[Any, Any, list[Completion]]) -> list[Completion]:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(calls)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, calls).result()

@@ -8,8 +8,8 @@ by those scores alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -21,28 +21,16 @@ from triax.indexing.synonyms import SynonymRule
 from triax.indexing.tables import TripletTables
 from triax.indexing.walk import Walk
 from triax.records.evidence import Evidence, Hit
-from triax.records.triplets import Proposition
+from triax.records.usage import Usage
 from triax.records.verbs import Encoder
 from triax.retrieval.found import chunk_evidence
 from triax.retrieval.pagerank import PageRank
 from triax.retrieval.row_scores import Groups, QueryVectors, RowScores, VectorScores, WordScores
 from triax.retrieval.seeds import best_rows, min_max, seed_phrases
 from triax.retrieval.terms import Bm25, Tfidf
+from triax.retrieval.triplet_filter import TripletFilter
 
 Scorer = Literal["encoder", "bm25", "tfidf"]
-
-
-@runtime_checkable
-class TripletFilter(Protocol):
-    """Recognition memory: which of the triplets that a question was linked to help to answer it.
-
-    For each group of queries the places in its candidates that are kept. An empty list drops the
-    link altogether, so that the question is answered by passage scores.
-    """
-
-    def keep(
-        self, groups: Groups, candidates: Sequence[Sequence[Proposition]]
-    ) -> list[Sequence[int]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,13 @@ class Walking:
     stable_top: int | None = None
 
 
-Links = list[tuple[Int64[np.ndarray, "linked"], Float32[np.ndarray, "linked"]]]
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The triplets that a question is linked to, and what it cost to choose them."""
+
+    rows: Int64[np.ndarray, "linked"]
+    scores: Float32[np.ndarray, "linked"]
+    usage: Usage = Usage()
 
 
 class GraphRetriever:
@@ -115,11 +109,10 @@ class GraphRetriever:
         for start in range(0, len(groups), self._tile):
             part = groups[start : start + self._tile]
             links, scores = self._score(part)
-            for group, (rows, values), row in zip(part, links, scores):
-                hits = list(zip(rows.tolist(), values.tolist()))
-                evidences.append(
-                    ranked_evidence(self._tables, row, num_chunks, hits) if group else Evidence()
-                )
+            for group, linked, row in zip(part, links, scores):
+                hits = list(zip(linked.rows.tolist(), linked.scores.tolist()))
+                found = ranked_evidence(self._tables, row, num_chunks, hits)
+                evidences.append(replace(found, usage=linked.usage) if group else Evidence())
         return evidences
 
     def scores(self, groups: Groups) -> Float32[np.ndarray, "groups chunks"]:
@@ -136,7 +129,9 @@ class GraphRetriever:
 
     def resets(
         self, groups: Groups
-    ) -> tuple[Links, Float32[np.ndarray, "groups chunks"], Float32[np.ndarray, "groups nodes"]]:
+    ) -> tuple[
+        list[Links], Float32[np.ndarray, "groups chunks"], Float32[np.ndarray, "groups nodes"]
+    ]:
         """Linked triplets with their scores, passage scores in [0, 1], and the reset vectors.
 
         A group without a seed has zeros in its reset at all phrases.
@@ -145,10 +140,10 @@ class GraphRetriever:
         passages = min_max(self._chunk_scores.scores(groups))
         graph, walking = self._graph, self._walking
         reset = np.zeros((len(groups), graph.num_nodes), np.float32)
-        for number, (rows, scores) in enumerate(links):
+        for number, linked in enumerate(links):
             seeds, weights = seed_phrases(
-                rows,
-                scores,
+                linked.rows,
+                linked.scores,
                 graph.subjects,
                 graph.objects,
                 graph.chunk_counts,
@@ -159,7 +154,7 @@ class GraphRetriever:
         reset[:, len(graph.phrases) :] = walking.passage_weight * passages
         return links, passages, reset
 
-    def _score(self, groups: Groups) -> tuple[Links, Float32[np.ndarray, "groups chunks"]]:
+    def _score(self, groups: Groups) -> tuple[list[Links], Float32[np.ndarray, "groups chunks"]]:
         links, scores, reset = self.resets(groups)
         walking, first = self._walking, len(self._graph.phrases)
         is_linked = reset[:, :first].any(axis=1)
@@ -173,18 +168,23 @@ class GraphRetriever:
             )
         return links, scores
 
-    def _link(self, groups: Groups) -> Links:
+    def _link(self, groups: Groups) -> list[Links]:
         scores = min_max(self._triplet_scores.scores(groups))
         linked = [best_rows(row, self._walking.linking_top_k) for row in scores]
+        usages = [Usage()] * len(groups)
         if self._filter is not None and any(len(rows) for rows in linked):
             candidates = [[self._tables.proposition(int(row)) for row in rows] for rows in linked]
             kept = self._filter.keep(groups, candidates)
+            usages = [one.usage for one in kept]
             # Once each and in range, whatever a filter says: a model may repeat or invent (R24).
             linked = [
-                rows[[place for place in dict.fromkeys(places) if 0 <= place < len(rows)]]
-                for rows, places in zip(linked, kept, strict=True)
+                rows[[place for place in dict.fromkeys(one.places) if 0 <= place < len(rows)]]
+                for rows, one in zip(linked, kept, strict=True)
             ]
-        return [(rows, scores[number, rows]) for number, rows in enumerate(linked)]
+        return [
+            Links(rows, scores[number, rows], usage)
+            for number, (rows, usage) in enumerate(zip(linked, usages))
+        ]
 
 
 def ranked_evidence(

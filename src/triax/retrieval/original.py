@@ -55,3 +55,10 @@ class OriginalRetriever:
             hits.append(Hit(proposition, score, (chunk_id,)))
             chunks.setdefault(chunk_id, ScoredChunk(self._chunks[chunk_id], score))
         return Evidence(tuple(chunks.values()), tuple(hits))
+
+
+def open_original_retriever(
+    chunks: Sequence[Chunk], extractions: Sequence[Extraction], encoder: Encoder
+) -> OriginalRetriever:
+    """The original's search over chunks and what was extracted from them."""
+    return OriginalRetriever({chunk.id: chunk for chunk in chunks}, extractions, encoder)

@@ -12,6 +12,7 @@ from triax.records.readings import ReadRequest
 from triax.records.triplets import Proposition
 from triax.records.verbs import PassageReader
 from triax.retrieval.row_scores import Groups
+from triax.retrieval.triplet_filter import Kept
 
 _JOINT = ". "
 
@@ -37,9 +38,7 @@ class ReaderTripletFilter:
     keep_at_most: int = 4
     reads_together: bool = True
 
-    def keep(
-        self, groups: Groups, candidates: Sequence[Sequence[Proposition]]
-    ) -> list[Sequence[int]]:
+    def keep(self, groups: Groups, candidates: Sequence[Sequence[Proposition]]) -> list[Kept]:
         """The places of the kept candidates of each group, ascending; one reading for all."""
         asked = [
             (number, place, ReadRequest(query, (text,)))
@@ -55,7 +54,7 @@ class ReaderTripletFilter:
             if place is None:
                 place = _place_of(found.start, [one.text for one in candidates[number]])
             chances[number][place] = max(chances[number][place], found.p_here)
-        return [self._best(row) for row in chances]
+        return [Kept(self._best(row)) for row in chances]
 
     def _passages(self, texts: Sequence[str]) -> Iterator[tuple[int | None, str]]:
         """Each text with its place, and all of them together without one."""

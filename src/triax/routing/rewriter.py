@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from triax.records.query_triplets import Placeholder, QueryTriplet, Term
 from triax.records.questions import Question
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 
 LEAD = "structured triplet reasoning chain:"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 
 OUTPUT_WEIGHT = 4.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from triax.records.completions import Completion, CompletionRequest, Message
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
 T = TypeVar("T")

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
+from triax.llm.ask import Unreadable, ask, conversation
 from triax.llm.scripted import ScriptedCompleter
-from triax.reasoning.ask import Unreadable, ask, conversation
 from triax.records.completions import Completion, CompletionRequest, Message
-from triax.records.traces import Usage
+from triax.records.usage import Usage
 
 
 def request(text="Q", **options):
