@@ -17,9 +17,10 @@ from triax.extraction.run import extract_corpus
 from triax.extraction.verbalize import propositions
 from triax.indexing.updates import build_index
 from triax.llm.cache import CachedCompleter
-from triax.llm.ledger import Ledger, LedgerCompleter
+from triax.llm.ledger import Ledger, LedgerCompleter, read_usage
 from triax.models.mesh import MeshError
 from triax.records.documents import Chunk
+from triax.records.usage import Usage
 from triax.records.verbs import Completer
 from triax.runs.artifacts import artifact_folder
 from triax.tracking.progress import track
@@ -122,6 +123,13 @@ def triplets_folder(cfg: DictConfig, corpus: Corpus) -> Path:
     return artifact_folder(
         cfg.paths.artifacts, "triplets", corpus.name, _choice("extractor"), inputs
     )
+
+
+def triplets_cost(cfg: DictConfig, folder: Path) -> Usage | None:
+    """What the language model cost that read the corpus; None for triplets from elsewhere."""
+    if cfg.extractor["_target_"].startswith("triax.extraction.recorded."):
+        return None
+    return read_usage(folder / "calls.jsonl")
 
 
 def reading_inputs(cfg: DictConfig) -> dict:

@@ -7,7 +7,7 @@ from fake_server import FakeServer, error
 
 from triax.llm.cache import CachedCompleter
 from triax.llm.http import HttpCompleter
-from triax.llm.ledger import Ledger, LedgerCompleter, usage_of
+from triax.llm.ledger import Ledger, LedgerCompleter, read_usage, usage_of
 from triax.llm.scripted import ScriptedCompleter
 from triax.records.completions import Completion, CompletionRequest, Message
 from triax.records.files import read_jsonl
@@ -145,3 +145,12 @@ def test_r30_two_processes_share_a_ledger(tmp_path):
     for name in ("p", "q"):
         numbers = [row["prompt_tokens"] for row in rows if row["question_id"] == name]
         assert numbers == list(range(300))
+
+
+def test_what_a_file_says_adds_up(tmp_path):
+    request = CompletionRequest((Message("user", "x"),), stage="read")
+    ledger = Ledger(tmp_path / "calls.jsonl")
+    for cached in (False, True):
+        ledger.record(request, Completion("a", "stop", 7, 2, 0.5, is_cached=cached), "m")
+    assert read_usage(tmp_path / "calls.jsonl") == Usage(2, 1, 14, 4, 1.0) == ledger.usage()
+    assert read_usage(tmp_path / "none.jsonl") == Usage()

@@ -180,11 +180,13 @@ def test_what_the_texts_of_an_index_cost_is_noted():
     assert list(given.index_costs.values()) == [Usage(calls=3, prompt_tokens=30)]
 
 
-def test_dense_and_graph_get_the_index(indexed):
-    for retriever in (partial(DenseRetriever), partial(open_graph_retriever)):
-        pipeline = partial(Vanilla, reader=READER, retriever=retriever, num_chunks=1)
-        trace = ask(assemble(pipeline, indexed(["Hitchcock"])))
+def test_dense_and_graph_get_the_index_and_graph_reads_its_triplets(indexed):
+    for retriever, reads in ((DenseRetriever, False), (open_graph_retriever, True)):
+        given = indexed(["Hitchcock"])
+        pipeline = partial(Vanilla, reader=READER, retriever=partial(retriever), num_chunks=1)
+        trace = ask(assemble(pipeline, given))
         assert (trace.chunk_ids, trace.answer) == (("a",), "Hitchcock")
+        assert given.reads_triplets is reads
 
 
 def graph_with(triplet_filter):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from triax.llm.arrivals import OnResult, complete_each
 from triax.records.completions import Completion, CompletionRequest
+from triax.records.files import read_jsonl
 from triax.records.usage import Usage
 from triax.records.verbs import Completer
 
@@ -26,6 +27,21 @@ def usage_of(completions: Iterable[Completion]) -> Usage:
             completion.prompt_tokens,
             completion.completion_tokens,
             completion.seconds,
+        )
+    return total
+
+
+def read_usage(path: Path | str) -> Usage:
+    """The sum over a ledger's file, calls from a cache included; nothing where there is no file."""
+    path = Path(path)
+    total = Usage()
+    for row in read_jsonl(path) if path.exists() else ():
+        total += Usage(
+            1,
+            int(row["is_cached"]),
+            row["prompt_tokens"],
+            row["completion_tokens"],
+            row["seconds"],
         )
     return total
 

@@ -35,7 +35,9 @@ class Parts:
     """What a run stands on. Index and extractions are opened when a part first asks for them.
 
     `index_costs` gets, by the part's name, what the model's calls have cost that made what a part
-    stands on: summaries, reports. That of the triplets is not among them, they are the index's.
+    stands on: summaries, reports. That of the triplets is not among them, they are the index's;
+    `reads_triplets` says whether a part that takes the index reads them (one that reads chunks and
+    their vectors alone says `reads_triplets = False`).
     """
 
     completer: Completer
@@ -44,6 +46,7 @@ class Parts:
     open_index: Callable[[], "TripletIndex"]
     read_extractions: Callable[[], Sequence[Extraction]]
     index_costs: dict[str, Usage] = field(default_factory=dict)
+    reads_triplets: bool = False
 
     @cached_property
     def index(self) -> "TripletIndex":
@@ -78,9 +81,11 @@ def assemble(part: Any, parts: Parts) -> Any:
         if name in takes and name not in given:
             given[name] = getattr(parts, name)
     made = part.func(*(_inner(one, parts) for one in part.args), **given)
+    if "index" in takes or "extractions" in takes:
+        parts.reads_triplets |= getattr(made, "reads_triplets", True)
     if isinstance(made, Indexed):
-        name = _name(part)
-        parts.index_costs[name] = parts.index_costs.get(name, Usage()) + made.index_cost
+        # Two parts may stand on the same texts, which were paid for once.
+        parts.index_costs[_name(part)] = made.index_cost
     return made
 
 

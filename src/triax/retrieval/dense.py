@@ -15,6 +15,8 @@ from triax.retrieval.found import chunk_evidence
 class DenseRetriever:
     """Ranks chunks by the dot product of their passage with a question's queries."""
 
+    reads_triplets = False
+
     def __init__(
         self, index: TripletIndex, encoder: Encoder, engine: EngineFactory = default_engine
     ) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 from triax.records.questions import Question
 from triax.records.trace_json import usage_from_json
+from triax.records.usage import Usage
 from triax.scoring.answers import score_answers
-from triax.scoring.cost import score_cost
+from triax.scoring.cost import score_cost, weighted_tokens
 from triax.scoring.retrieval import rank_documents, score_retrieval
 from triax.scoring.significance import mean_interval
 
@@ -18,6 +19,7 @@ def score_run(
     *,
     allow_unmatched: bool = False,
     cutoffs: Sequence[int] = (2, 5),
+    index_cost: Usage | None = None,
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """Scores the rows of `answers.jsonl`; every score of answers has its 95% interval beside it.
 
@@ -27,6 +29,7 @@ def score_run(
         document_of: the document of each chunk that was retrieved.
         allow_unmatched: as in `score_retrieval`.
         cutoffs: the k of recall and of all.
+        index_cost: of the calls that read the corpus, where it is known: `cost/index_*`.
 
     Returns:
         Summary, and one row a question with all its scores. Retrieval is not scored where no
@@ -54,6 +57,9 @@ def score_run(
         {i: row["seconds"] for i, row in by_id.items()},
     )
     summary |= cost
+    if index_cost is not None:
+        summary["cost/index_calls"] = float(index_cost.calls)
+        summary["cost/index_tokens"] = weighted_tokens(index_cost)
     _merge(merged, rows)
     summary["rounds"] = sum(row["num_rounds"] for row in answers) / max(1, len(answers))
     summary["errors"] = float(sum(row["error"] is not None for row in answers))
