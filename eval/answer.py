@@ -24,7 +24,7 @@ from triax.records.files import write_json
 from triax.records.trace_json import usage_to_json
 from triax.records.triplets import Extraction
 from triax.records.usage import Usage
-from triax.records.verbs import Encoder
+from triax.records.verbs import Completer, Encoder
 from triax.runs.folder import RunFolderError, claim
 from triax.tracking.progress import track
 
@@ -55,6 +55,10 @@ class Opened:
     @cached_property
     def encoder(self) -> Encoder:
         return instantiate(self.cfg.encoder)
+
+    @cached_property
+    def model(self) -> Completer:
+        return instantiate(self.cfg.llm)
 
     def index(self) -> TripletIndex:
         self.folders["index"] = wiring.index_folder(self.cfg, self.corpus)
@@ -89,7 +93,7 @@ def answer(cfg: DictConfig, opened: Opened) -> tuple[Path, list[dict]]:
     shown = config | {"stages": stages}
     with tracked.tracked(cfg, "answer", str(cfg.name), folder.path, shown) as tracker:
         opened.folders = {}
-        completer = wiring.open_completer(cfg, folder.path / "calls.jsonl")
+        completer = wiring.open_completer(cfg, folder.path / "calls.jsonl", opened.model)
         parts = Parts(completer, opened.encoder, opened.chunks, opened.index, opened.extractions)
         pipeline = assemble(instantiate(cfg.pipeline), parts)
         costs: dict[str, Usage | None] = dict(parts.index_costs)

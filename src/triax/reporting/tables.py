@@ -23,6 +23,7 @@ def markdown_table(
 ) -> str:
     """One row a run, one column a metric; what a run has not measured is a dash, never a zero.
 
+    What is a text already is shown as it is.
     A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, recall and all
     are in per cent.
     """
@@ -39,6 +40,8 @@ def _cell(metrics: Mapping[str, Any], key: str) -> str:
     value = metrics.get(key)
     if value is None:
         return "–"
+    if isinstance(value, str):
+        return _plain(value)
     is_share = key.startswith(_PERCENT)
     low, high = metrics.get(f"{key}/low"), metrics.get(f"{key}/high")
     shown = _number(value, is_share)
