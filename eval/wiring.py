@@ -40,7 +40,9 @@ IGNORED = (
     "max_failed",
     "mesh",
     "paths",
+    "reporter",  # where it is used, it is in the part
     "search",  # what decides a trial is in its settings
+    "token_counter",  # where it is used, it is in the part
     "tracker",
     "triplet_filter",  # where it is used, it is in the retriever
 )
