@@ -11,7 +11,7 @@ from triax.records.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn of retrieve and resolve. `note` says what went wrong, if something did (R26)."""
+    """One turn of retrieve and resolve. `note` is what was thought, or what went wrong (R26)."""
 
     number: int
     queries: tuple[str, ...]
