@@ -3,7 +3,7 @@ r"""Every system over one corpus, on one substrate, as one table.
 python eval/systems.py corpus=demo name=demo
 
 Reads and indexes the corpus where that is not done yet, then answers and scores with each system
-of `compared=`: `small`, which ask no language model, or `asked`, all of them (with llm=...). All
+of `comparison=`: `small`, which ask no language model, or `asked`, all of them (with llm=...). All
 stand on the same chunks, triplets, encoder and reader. Each is a run of its own,
 runs/answer/<name>-<system>, as eval/answer.py makes it: what is answered is not answered again, and
 one that fails leaves the rest.
@@ -32,7 +32,7 @@ from triax.scoring.significance import paired_bootstrap
 def main(cfg: DictConfig) -> None:
     wiring.use_mesh(cfg)
     if unknown := [one for one in cfg.only or () if one not in cfg.systems]:
-        sys.exit(f"error: only has {unknown}; compared has {list(cfg.systems)}")
+        sys.exit(f"error: only has {unknown}; the comparison has {list(cfg.systems)}")
     corpus, chunks = wiring.open_corpus(cfg)
     triplets, _ = wiring.make_triplets(cfg, corpus, chunks)
     wiring.make_index(cfg, corpus, chunks, triplets)
@@ -78,7 +78,7 @@ def _run(cfg: DictConfig, system: str, opened: Opened, given: list[str]) -> dict
 
 def _passed_on(given: list[str]) -> list[str]:
     """What a run takes of what was given here."""
-    own = ("name=", "compared=", "only=", "baseline=", "systems")
+    own = ("name=", "comparison=", "only=", "baseline=", "systems")
     return [one for one in given if not one.lstrip("+~").startswith(own)]
 
 

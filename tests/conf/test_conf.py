@@ -23,7 +23,7 @@ GROUPED = [
     path
     for path in FILES
     if path.parent.parent == CONF
-    and path.parent.name not in ("compared", "hydra", "experiment", "search", "solver", "sweep")
+    and path.parent.name not in ("comparison", "hydra", "experiment", "search", "solver", "sweep")
 ]
 # What a program adds to a part that is still a constructor; `assemble` adds the rest by name.
 ADDED = {
@@ -122,9 +122,9 @@ def test_a_step_that_is_named_goes_before_the_solver():
     assert composed["decomposer"]["_target_"].endswith("GoldDecomposer")
 
 
-@pytest.mark.parametrize("path", sorted((CONF / "compared").glob("*.yaml")), ids=label)
+@pytest.mark.parametrize("path", sorted((CONF / "comparison").glob("*.yaml")), ids=label)
 def test_every_compared_system_composes(path):
-    for overrides in load("systems", "name=x", f"compared={path.stem}").systems.values():
+    for overrides in load("systems", "name=x", f"comparison={path.stem}").systems.values():
         assert "_target_" in load("run", "name=x", *overrides).pipeline
 
 

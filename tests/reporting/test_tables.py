@@ -37,8 +37,9 @@ def test_r29_what_was_not_measured_is_a_dash():
 
 def test_every_recall_is_in_per_cent():
     columns = {f"retrieval/{name}": name for name in ("recall@2", "recall@10", "all@10", "mrr")}
+    columns["coverage/answer"] = "answer"
     runs = {"a": dict.fromkeys(columns, 0.5)}
-    assert cells(markdown_table(runs, columns))[2] == ["a", "50.0", "50.0", "50.0", "0.5"]
+    assert cells(markdown_table(runs, columns))[2] == ["a", "50.0", "50.0", "50.0", "0.5", "50.0"]
 
 
 def test_an_interval_needs_both_ends():

@@ -15,7 +15,7 @@ COLUMNS = {
     "cost/weighted_tokens": "tokens",
     "cost/llm_seconds": "LLM s",
 }
-_PERCENT = ("answer/em", "answer/f1", "retrieval/recall@", "retrieval/all@")
+_PERCENT = ("answer/em", "answer/f1", "retrieval/recall@", "retrieval/all@", "coverage/")
 
 
 def markdown_table(
@@ -24,8 +24,8 @@ def markdown_table(
     """One row a run, one column a metric; what a run has not measured is a dash, never a zero.
 
     What is a text already is shown as it is.
-    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, recall and all
-    are in per cent.
+    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, recall, all and
+    coverage are in per cent.
     """
     head = ["run", *map(_plain, columns.values())]
     rows = [
