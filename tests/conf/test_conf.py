@@ -23,7 +23,8 @@ GROUPED = [
     path
     for path in FILES
     if path.parent.parent == CONF
-    and path.parent.name not in ("comparison", "hydra", "experiment", "search", "solver", "sweep")
+    and path.parent.name
+    not in ("comparison", "hydra", "experiment", "scoring", "search", "solver", "sweep")
 ]
 # What a program adds to a part that is still a constructor; `assemble` adds the rest by name.
 ADDED = {

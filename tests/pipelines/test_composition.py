@@ -28,7 +28,7 @@ from triax.retrieval.compressed import CompressedRetriever
 
 CONF = Path(__file__).parents[2] / "conf"
 # Without the trained models, which need weights; they stand where the prompted parts do.
-TRAINED = ("trained", "gated_reading", "by_question_type", "by_question_type_generic")
+TRAINED = ("trained", "gated_reading")
 WORDS = ["name=x", "encoder=hashing", "token_counter=words", "solver=prompted"]
 KEYWORDS = '{"high_level_keywords": ["films"], "low_level_keywords": ["Vertigo"]}'
 REPORT = '{"title": "T", "summary": "S", "rating": 5, "findings": ["F"]}'

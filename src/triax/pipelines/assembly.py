@@ -6,7 +6,7 @@ What that is, its parameters say by their names, which are those of `Parts`: a p
 says what a method is, a program what it runs on, and a new method needs no line here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from inspect import Parameter, signature
@@ -93,7 +93,7 @@ def _inner(value: Any, parts: Parts) -> Any:
     """An argument; a mapping or a list of parts is assembled one by one."""
     if isinstance(value, partial):
         return value if _missing(value) else assemble(value, parts)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping) and any(isinstance(one, partial) for one in value.values()):
         return {key: _inner(one, parts) for key, one in value.items()}
     if isinstance(value, list | tuple) and any(isinstance(one, partial) for one in value):
         return [_inner(one, parts) for one in value]

@@ -44,6 +44,7 @@ class Vanilla:
                 error=None if reply.value else f"reading: {reply.error}",
                 chunk_ids=tuple(found.chunk.id for found in evidence.chunks),
                 context=evidence.texts,
+                written=reply.text or "",
                 usage=evidence.usage + reply.usage,
                 seconds=seconds,
             )

@@ -15,6 +15,8 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
     extra: dict[str, Any] = {} if trace.routing is None else {"routing": asdict(trace.routing)}
     if trace.context:
         extra["context"] = list(trace.context)
+    if trace.written:
+        extra["written"] = trace.written
     return {
         "question_id": trace.question_id,
         "question": trace.question,

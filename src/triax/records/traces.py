@@ -29,7 +29,8 @@ class Trace:
     `stop_reason` tells why the rounds ended. `chunk_ids` are the retrieved chunks of all rounds,
     best first, without repeats. `seconds` is wall time; questions that were answered together
     share theirs equally. `routing` is the router's decision, where there was a router. `context` is
-    what was read beside the chunks, where a pipeline reads once: notes and propositions.
+    what was read beside the chunks, where a pipeline reads once: notes and propositions; `written`
+    is what the reader wrote, its thoughts included.
     """
 
     question_id: str
@@ -46,3 +47,4 @@ class Trace:
     seconds: float = 0.0
     routing: Routing | None = None
     context: tuple[str, ...] = ()
+    written: str = ""

@@ -15,7 +15,15 @@ COLUMNS = {
     "cost/weighted_tokens": "tokens",
     "cost/llm_seconds": "LLM s",
 }
-_PERCENT = ("answer/em", "answer/f1", "retrieval/recall@", "retrieval/all@", "coverage/")
+_PERCENT = (
+    "errors/",
+    "answer/lenient",
+    "answer/em",
+    "answer/f1",
+    "retrieval/recall@",
+    "retrieval/all@",
+    "coverage/",
+)
 
 
 def markdown_table(

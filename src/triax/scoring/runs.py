@@ -8,6 +8,7 @@ from triax.records.trace_json import usage_from_json
 from triax.records.usage import Usage
 from triax.scoring.answers import score_answers
 from triax.scoring.cost import score_cost, weighted_tokens
+from triax.scoring.lenient import best_lenient
 from triax.scoring.retrieval import rank_documents, score_retrieval
 from triax.scoring.significance import mean_interval
 
@@ -45,6 +46,11 @@ def score_run(
             f"{len(answers)} answers to {len(by_id)} questions; expected one row a question"
         )
     summary, answer_rows = score_answers({i: row["answer"] for i, row in by_id.items()}, questions)
+    for row in answer_rows:
+        is_answered = row["prediction"] is not None
+        row["lenient"] = best_lenient(row["prediction"], row["answers"]) if is_answered else 0.0
+    if answer_rows:
+        summary["answer/lenient"] = sum(row["lenient"] for row in answer_rows) / len(answer_rows)
     merged: dict[str, dict[str, Any]] = {i: {"question_id": i} for i in by_id}
     _merge(merged, answer_rows)
     if any(row["chunk_ids"] for row in answers):

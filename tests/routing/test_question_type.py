@@ -1,0 +1,33 @@
+import asyncio
+
+import pytest
+
+from triax.records.question_types import TypeClassifier
+from triax.records.questions import Question
+from triax.routing.question_type import RegexTypes, type_by_rules
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Where was the director of film Vertigo born?", "bridge"),
+        ("What is the population of the city where Ada was born?", "bridge"),
+        ("Which film came out first, Vertigo or Stalker?", "comparison"),
+        ("Are the Danube and the Vistula in the same country?", "comparison"),
+        ("Were Ada and Byron both poets?", "comparison"),
+        ("Who was born earlier, Ada Lovelace or Charles Babbage?", "comparison"),
+        ("Which film has the director who died later, Vertigo or Stalker?", "bridge_comparison"),
+        ("Do both directors of films A and B share the same nationality?", "bridge_comparison"),
+        ("Who is the paternal grandfather of Mary of Modena?", "inference"),
+        ("Who is Anna's mother-in-law?", "inference"),
+        ("", "bridge"),
+    ],
+)
+def test_rules(text, kind):
+    assert type_by_rules(text) == kind
+
+
+def test_it_is_a_classifier():
+    assert isinstance(RegexTypes(), TypeClassifier)
+    [found] = asyncio.run(RegexTypes().classify([Question("q", "Who is X's uncle?")]))
+    assert (found.kind, found.probability, found.usage.calls) == ("inference", None, 0)
