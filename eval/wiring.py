@@ -30,6 +30,7 @@ IGNORED = (
     "allow_unmatched",
     "batch_size",
     "cutoffs",
+    "keywords",  # where it is used, it is in the part
     "llm.batch_size",
     "llm.folder",
     "llm.job",
@@ -42,6 +43,7 @@ IGNORED = (
     "paths",
     "reporter",  # where it is used, it is in the part
     "search",  # what decides a trial is in its settings
+    "summarizer",  # where it is used, it is in the part
     "token_counter",  # where it is used, it is in the part
     "tracker",
     "triplet_filter",  # where it is used, it is in the retriever
