@@ -21,7 +21,7 @@ from omegaconf import DictConfig
 from triax.records.files import atomic_write, write_jsonl
 from triax.reporting.curves import curves_svg
 from triax.reporting.studies import best_so_far, is_number, lines_over, settings_of, shown, varied
-from triax.reporting.tables import COLUMNS, markdown_table
+from triax.reporting.tables import markdown_table
 from triax.runs.jobs import MANIFEST, read_jobs
 from triax.runs.statuses import load_all
 
@@ -55,9 +55,7 @@ def main(cfg: DictConfig) -> None:
         )
     kept = {name: configs[name] for name in names if name not in faults}
     rows, names = _rows(kept, scores, swept)
-    table = markdown_table(
-        {shown(settings) or name: found for settings, found, name in rows}, COLUMNS
-    )
+    table = markdown_table({shown(settings) or name: found for settings, found, name in rows})
     table += f"\n\nNot in it:{_listed(faults)}" if faults else ""
     write_jsonl(
         folder / "table.jsonl",

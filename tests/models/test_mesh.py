@@ -67,25 +67,25 @@ from triax.models.encoder_params import load_encoder
 from triax.models.mesh import open_mesh, replicated, use_mesh
 from triax.models.reading_scores import WindowScorer
 from triax.models.reading_windows import Window
-from triax.models.route_head import build_router
+from triax.models.question_head import build_classifier
 from triax.models.span_reader import SpanReader
 from triax.models.text_encoder import TextEncoder
 from triax.models.tokenizer import load_tokenizer
-from triax.models.trained_router import RouteScorer
+from triax.models.question_scorer import QuestionScorer
 
 base = sys.argv[1]
 one = open_mesh(devices=jax.devices()[:1])
 meshes = [one, open_mesh(8, 1), open_mesh(2, 4)]
 texts = [f"ann {'bob ' * n}" for n in range(1, 20)]
 windows = [Window([2, 4, 3, *[5] * n, 3], 3, [(k, k + 1) for k in range(n)]) for n in range(1, 12)]
-router, router_state = nnx.split(build_router(load_encoder(base)[0], "mean", None, seed=3))
+router, router_state = nnx.split(build_classifier(load_encoder(base)[0], "mean", None, seed=3))
 shape = EncoderConfig("bert", 20, 16, 1, 2, 24, 40)
 reader, reader_state = nnx.split(
     SpanReader(TransformerEncoder(shape, rngs=nnx.Rngs(0)), rngs=nnx.Rngs(1))
 )
 logits, spans = [], []
 for mesh in meshes:
-    scorer = RouteScorer(router, load_tokenizer(base), 24, mesh=mesh)
+    scorer = QuestionScorer(router, load_tokenizer(base), 24, mesh=mesh)
     logits.append(scorer(jax.device_put(router_state, replicated(mesh)), texts))
     found = WindowScorer(reader, 20, mesh=mesh)(
         jax.device_put(reader_state, replicated(mesh)), windows

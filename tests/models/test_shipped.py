@@ -21,10 +21,11 @@ OSLO = "Oslo. Oslo is the capital and most populous city of Norway."
 
 def test_they_are_within_25_megabytes_and_have_cards():
     folders = sorted(path for path in SHIPPED.iterdir() if path.is_dir())
-    assert [path.name for path in folders] == ["decomposer", "extractor", "router", "solver"]
+    names = ["decomposer", "extractor", "question_type", "router", "solver"]
+    assert [path.name for path in folders] == names
     assert sum(file.stat().st_size for path in folders for file in path.iterdir()) < 25e6
     assert all("## Training data" in (path / "README.md").read_text("utf-8") for path in folders)
-    assert len({fingerprint(path.name) for path in folders}) == 4
+    assert len({fingerprint(path.name) for path in folders}) == 5
 
 
 @pytest.mark.weights

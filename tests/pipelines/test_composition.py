@@ -76,7 +76,10 @@ def build(tmp_path_factory):
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONF), version_base="1.3"):
             added = "" if group in compose("run", WORDS) else "+"
-            cfg = compose("run", [*WORDS, f"{added}{group}={name}"])
+            # The rules, since the trained classifier needs weights.
+            rules = f"question_type@{group}.classifier=regex"
+            more = [rules] if name.startswith("by_question_type") else []
+            cfg = compose("run", [*WORDS, f"{added}{group}={name}", *more])
         return assemble(instantiate(cfg[group]), given)
 
     return made, demo.questions[:2]

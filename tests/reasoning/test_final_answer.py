@@ -18,6 +18,7 @@ EVIDENCE = Evidence((ScoredChunk(Chunk("a", "a", "It is by Hitchcock.", "Vertigo
 QUESTION = Question("q", "Who made Vertigo?")
 # The list of the paper, each as a model may write it.
 ABSTENTIONS = ["I don't know", "I do not know.", "unknown", "Not sure", "cannot determine"]
+ABSTENTIONS += ["can't tell", "can\u2019t tell"]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,10 @@ ABSTENTIONS = ["I don't know", "I do not know.", "unknown", "Not sure", "cannot 
         ("FINAL ANSWER: B\nFINAL ANSWER: <the answer>", "B"),
         ("<think>FINAL ANSWER: A</think>FINAL ANSWER: B", "B"),
         ('FINAL ANSWER: "Vertigo"', "Vertigo"),
-        *((f"FINAL ANSWER: {one}", None) for one in [*ABSTENTIONS, "can\u2019t tell"]),
+        # Many small models go on in the next line.
+        ("**FINAL ANSWER:**\n\n**Vertigo**\nbecause", "Vertigo"),
+        ("FINAL ANSWER: B\nFINAL ANSWER:\n<answer>", "B"),
+        *((f"FINAL ANSWER: {one}", None) for one in ABSTENTIONS),
     ],
 )
 def test_the_last_marked_line_is_the_answer(text, answer):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reasoning.golden import check_golden
 from triax.llm.scripted import ScriptedCompleter
 from triax.reasoning.final_answer import read_final
-from triax.reasoning.sparql import SHOTS, pattern_terms, read_thoughts, sparql_reader
+from triax.reasoning.sparql import SHOTS, read_thoughts, sparql_reader
 from triax.reasoning.synthesize import Short
 from triax.records.completions import Completion
 from triax.records.documents import Chunk
@@ -56,18 +56,29 @@ def test_the_example_is_in_the_form_that_it_shows():
 
 
 @pytest.mark.parametrize(
-    ("body", "terms"),
+    ("lines", "bindings"),
     [
-        ("?a b ?c . ?d e ?f", [("?a", "b", "?c"), ("?d", "e", "?f")]),
-        ('<Paradise Creek> tributary of ?x .\n?x "is" "U.S. river"',
-         [("<Paradise Creek>", "tributary of", "?x"), ("?x", '"is"', '"U.S. river"')]),
-        ("?a b ?c ;\n  d ?e", [("?a", "b", "?c")]),
-        ("?a b", []),
-        ("", []),
+        ("1. ?a: the writer\n2. ?b = **B**.", {"?a": "the writer", "?b": "B"}),
+        ("So ?a = A, ?b = B (from [2])", {"?a": "A", "?b": "B (from [2])"}),
+        ('"Vertigo" directed_by ?a -> "Alfred Hitchcock"', {"?a": "Alfred Hitchcock"}),
+        ("`?a` = A\n?a = another", {"?a": "A"}),
+        ("?a = ?b\n?b = I don't know\n?c :born_in ?d\n?c =", {}),
     ],
-)  # fmt: skip
-def test_patterns(body, terms):
-    assert pattern_terms(body) == terms
+)
+def test_values_are_read_wherever_they_stand(lines, bindings):
+    written = f"SELECT ?a WHERE {{ ?a is ?b }}\nStep 2:\n{lines}\nFINAL ANSWER: A"
+    assert read_thoughts(written).bindings == bindings
+
+
+def test_what_is_only_thought_is_not_written():
+    found = read_thoughts("<think>SELECT ?a { ?a b ?c }</think>SELECT ?x { ?x y ?z }\n?x = A")
+    assert (found.query, found.bound) == ("SELECT ?x { ?x y ?z }", 0.5)
+
+
+def test_a_query_that_was_cut_is_one():
+    """Else it would be missing among the queries that do not parse."""
+    found = read_thoughts('SELECT ?x WHERE {\n "A" is ?x .\n ?x bo')
+    assert found.query.startswith("SELECT") and len(found.patterns) == 1
 
 
 @given(st.text(max_size=300))
@@ -75,4 +86,5 @@ def test_whatever_is_written_is_read(text):
     for written in (text, f"SELECT ?x WHERE {{{text}}}\n?x = {text}"):
         found = read_thoughts(written)
         assert all(isinstance(one, QueryTriplet) for one in found.patterns)
+        assert all(found.bindings.values()) and 0.0 <= found.bound <= 1.0
     assert read_thoughts("no query here").query == ""

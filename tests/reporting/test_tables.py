@@ -23,7 +23,7 @@ def cells(table):
 
 def test_one_row_a_run():
     head, rule, first, second = cells(markdown_table({"a": RUN, "b": RUN | {"rounds": 3}}))
-    assert head == ["run", *COLUMNS.values()]
+    assert head == ["run", "EM", "F1", "R@5", "rounds", "calls", "tokens", "LLM s"]
     assert set("".join(rule)) == {"-"}
     assert first == ["a", "25.0", "50.0 [40.0, 62.5]", "100.0", "1.5", "0.034", "12,346", "0.0"]
     assert second[4] == "3"  # a count
@@ -33,6 +33,12 @@ def test_r29_what_was_not_measured_is_a_dash():
     table = markdown_table({"a": {"answer/em": 0.0}, "b": {"answer/em": None}})
     assert cells(table)[2] == ["a", "0.0", *["–"] * 6]
     assert cells(table)[3] == ["b", *["–"] * 7]
+
+
+def test_lenient_accuracy_has_a_column_of_its_own_where_it_was_measured():
+    head, _, first, second = cells(markdown_table({"a": RUN, "b": RUN | {"answer/lenient": 0.75}}))
+    assert head == ["run", *COLUMNS.values()]
+    assert (head[3], first[3], second[3]) == ("lenient", "–", "75.0")
 
 
 def test_every_recall_is_in_per_cent():

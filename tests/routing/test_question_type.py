@@ -20,6 +20,17 @@ from triax.routing.question_type import RegexTypes, type_by_rules
         ("Do both directors of films A and B share the same nationality?", "bridge_comparison"),
         ("Who is the paternal grandfather of Mary of Modena?", "inference"),
         ("Who is Anna's mother-in-law?", "inference"),
+        ("Who is the father of Philip I, Duke Of Brabant?", "inference"),
+        ("Who is Blácaire Mac Gofraid's father?", "inference"),
+        ("Who is the mother of the director of film Cleopatra?", "bridge"),
+        ("Who was born first out of Adnen Helali and Maria Poulsen?", "comparison"),
+        ("Between Gareth Evans and Pierre Chenal, who is older?", "comparison"),
+        ("Is the Danube longer than the Vistula?", "comparison"),
+        ("Are director of film Freaked and director of film Duel both Danes?", "bridge_comparison"),
+        ("Which film whose producer is younger, Reach or Butterfly?", "bridge_comparison"),
+        # Titles tell nothing.
+        ("Which film came out first, My Wife'S Lodger or The Director?", "comparison"),
+        ("Where was the director of film Charley'S Aunt born?", "bridge"),
         ("", "bridge"),
     ],
 )

@@ -1,9 +1,17 @@
+import doctest
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triax.scoring import lenient
 from triax.scoring.answers import is_exact_match
 from triax.scoring.lenient import best_lenient, is_lenient_match
+
+
+def test_examples_in_the_docstrings():
+    results = doctest.testmod(lenient)
+    assert results.attempted >= 3 and results.failed == 0
 
 
 @pytest.mark.parametrize(
@@ -12,11 +20,15 @@ from triax.scoring.lenient import best_lenient, is_lenient_match
         ("The Vertigo!", "vertigo", True),  # normalised
         ("Hitchcock", "Alfred Hitchcock", True),  # the last word
         ("Alfred", "Alfred Hitchcock", False),
-        ("New York", "York", True),
-        ("born in 1999", "in 1999", False),  # no letters
-        ("some USA", "the USA", False),  # the last word has three
+        ("Vertigo (film)", "Vertigo", True),  # without brackets
+        ("Bogotá", "Bogota", True),  # without accents
+        ("born in 1999", "3 May 1999", True),  # four characters
+        ("some USA", "North of USA", False),  # three
         ("x", "", False),
         ("no", "yes", False),
+        ("I don't know", "The men who know", False),
+        ("Unknown", "The Unknown", True),  # the same once normalised
+        ("the great unknown", "unknown", False),  # no answer is no name
     ],
 )
 def test_the_rule_of_the_paper(prediction, answer, is_match):
@@ -26,8 +38,12 @@ def test_the_rule_of_the_paper(prediction, answer, is_match):
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_what_matches_exactly_matches_leniently(prediction, answer):
-    if is_exact_match(prediction, answer):
-        assert is_lenient_match(prediction, answer)
+    assert is_lenient_match(prediction, prediction)
+    assert is_lenient_match(prediction, answer) or not is_exact_match(prediction, answer)
+
+
+def test_r24_brackets_that_never_close_are_text():
+    assert not is_lenient_match("(" * 50_000 + "a", "b")
 
 
 def test_any_of_the_answers_will_do():

@@ -60,6 +60,16 @@ def test_every_score_of_a_run():
     ]
 
 
+def test_lenient_accuracy_stands_beside_exact_match():
+    summary, rows = score_run(ANSWERS, QUESTIONS, DOCUMENT_OF)
+    # "the film director Tim Burton" ends in "Burton"; no answer is never right.
+    assert [(one["em"], one["lenient"]) for one in rows] == [(0, 1), (1, 1), (0, 0)]
+    assert summary["answer/lenient"] == pytest.approx(2 / 3)
+    expected = mean_interval([1.0, 1.0, 0.0])
+    interval = (summary["answer/lenient/low"], summary["answer/lenient/high"])
+    assert interval == (expected.low, expected.high)
+
+
 def test_scores_of_answers_and_retrieval_have_intervals():
     summary, rows = score_run(ANSWERS, QUESTIONS, DOCUMENT_OF)
     expected = mean_interval([one["f1"] for one in rows])
@@ -111,7 +121,7 @@ def test_a_chunk_of_another_index_is_refused():
 def test_no_questions():
     summary, rows = score_run([], [], {})
     assert (rows, summary["rounds"], summary["errors"]) == ([], 0, 0)
-    assert "answer/em" not in summary
+    assert "answer/em" not in summary and "answer/lenient" not in summary
 
 
 def test_the_share_of_the_graph_where_a_router_chose():

@@ -35,16 +35,19 @@ def test_errors_and_sparql_of_answered_runs(tmp_path):
         for name, more in (
             ("loop", ["pipeline=t2rag"]),
             ("plan", ["pipeline=bm25", "reader=sparql"]),
+            ("closed", ["pipeline=closed_book"]),
         ):
             run(home, "eval", "answer", f"name={name}", *more, *options)
-            run(home, "eval", "score", f"name={name}", *more, *options)
-    done = run(home, "eval", "errors", "names=[loop,plan]", *SHARED)
+    done = run(home, "eval", "errors", "names=[loop,plan,closed]", *SHARED)
     assert "reasoning share, M3" in done.stdout and "missing retrieval" in done.stdout
     rows = list(read_jsonl(tmp_path / "runs/answer/loop/errors.jsonl"))
     assert len(rows) == 6 and all(row["m1"] is not None for row in rows)
     assert all(row["class"] for row in rows if not row["right"])
-    found = json.loads((tmp_path / "runs/answer/plan/errors.json").read_text("utf-8"))[""]
-    assert found["questions"] == 6 and "errors/synthesis" not in found
+    found = json.loads((tmp_path / "runs/answer/plan/errors.json").read_text("utf-8"))
+    assert found["measure"] == "lenient" and found["all"]["count/questions"] == 6
+    assert "errors/class/synthesis" not in found["all"]
+    found = json.loads((tmp_path / "runs/answer/closed/errors.json").read_text("utf-8"))
+    assert "errors/accuracy" in found["all"] and "errors/m1" not in found["all"]
     wrong = run(home, "eval", "errors", "names=[loop]", *SHARED, "corpus.limit=2", check=False)
     assert wrong.returncode == 1 and "give the corpus that it was made with" in wrong.stderr
     table = json.loads(run(home, "eval", "sparql", "names=[plan,loop]").stdout.splitlines()[-1])

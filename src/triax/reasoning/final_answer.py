@@ -68,14 +68,17 @@ def shown(question: str, evidence: Evidence, budget: Budget) -> str:
 
 
 def read_final(completion: Completion) -> Short:
-    """What stands behind the last `FINAL ANSWER:` that is no echo of the form (`<...>`).
+    """The first line behind the last `FINAL ANSWER:` that is no echo of the form (`<...>`).
+
+    A text that the limit of tokens cut before its answer has none, whatever it says until there:
+    it is asked once more like any other, and then it is an error, not an abstention.
 
     Raises:
         Unreadable: there is none, or nothing behind it.
     """
     text = without_thinking(completion.text or "")
     for found in reversed(list(_MARKED.finditer(text))):
-        line = first_line(text[found.end() :].split("\n", 1)[0])
+        line = first_line(text[found.end() :])
         if line and not line.startswith("<"):
             return Short(None if is_abstention(line) else line)
     cut = (

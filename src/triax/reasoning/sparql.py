@@ -5,12 +5,12 @@ our own words. No query is run: it is a plan, which the model follows through th
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from triax.reasoning.answer_text import is_abstention, without_thinking
 from triax.reasoning.context import Budget
 from triax.reasoning.final_answer import LAST, ThinkingReader
 from triax.records.query_triplets import QueryTriplet
+from triax.records.sparql_text import SparqlThoughts, find_query, triple_patterns
 from triax.records.text import clean
 from triax.records.verbs import Completer
 
@@ -34,18 +34,8 @@ SHOTS = (
         "Step 3:\nFINAL ANSWER: Palermo",
     ),
 )
-_WHERE = re.compile(r"(?is)\bselect\b[^{}]{0,500}\{([^{}]*)\}|\bask\b[^{}]{0,100}\{([^{}]*)\}")
-_TERM = re.compile(r'"[^"\n]*"|\'[^\'\n]*\'|<[^<>\n]*>|[?$]\w+|[^\s"\'<>?$;,.]+(?:\.\w+)*|\.')
-_BINDING = re.compile(r"(?m)^\W{0,6}?([?$]\w+)\W{0,3}\s*(?:=|->|→|:)\s*(\S.*)$")
-
-
-@dataclass(frozen=True, slots=True)
-class SparqlThoughts:
-    """What was written: the query as it stands ("" for none), its patterns, and the bindings."""
-
-    query: str
-    patterns: tuple[QueryTriplet, ...] = ()
-    bindings: Mapping[str, str] = field(default_factory=dict)
+# `?city = Palermo`, wherever in its line it stands; `?x :born_in` is none.
+_BINDING = re.compile(r"([?$]\w+)[*`\"')]{0,3}[ \t]*(?:=|->|→|:(?=[ \t]))")
 
 
 def sparql_reader(
@@ -59,38 +49,25 @@ def sparql_reader(
 
 
 def read_thoughts(text: str) -> SparqlThoughts:
-    """Reads what was written, as far as it can be read; never raises.
+    """Reads what was written, as far as it can be read; never raises."""
+    text = clean(without_thinking(text))
+    start, end = find_query(text)
+    query = text[start:end].strip()
+    patterns = (QueryTriplet.parse(*map(_plain, terms)) for terms in triple_patterns(query))
+    return SparqlThoughts(query, tuple(patterns), _bindings(text[end:]))
 
-    A pattern's first term is its subject, its last its object, and what stands between them its
-    predicate, so that plain English predicates are read too.
-    """
-    text = clean(text)
-    found = _WHERE.search(text)
-    query = found[0] if found else ""
-    body = next((part for part in found.groups() if part is not None), "") if found else ""
+
+def _bindings(text: str) -> dict[str, str]:
+    """The first value that each variable gets; another variable, or not knowing, is none."""
     bindings: dict[str, str] = {}
-    for variable, value in _BINDING.findall(text[found.end() :] if found else text):
-        bindings.setdefault(f"?{variable[1:]}", value.strip(" *`."))
-    return SparqlThoughts(query, tuple(map(_query_triplet, pattern_terms(body))), bindings)
-
-
-def pattern_terms(body: str) -> list[tuple[str, str, str]]:
-    """The triple patterns between the braces of a query; one of fewer than three terms is none."""
-    patterns = []
-    for line in body.replace(";", " .\n").splitlines():
-        terms: list[str] = []
-        for term in [*_TERM.findall(line), "."]:
-            if term != ".":
-                terms.append(term)
-                continue
-            if len(terms) >= 3:
-                patterns.append((terms[0], " ".join(terms[1:-1]), terms[-1]))
-            terms = []
-    return patterns
-
-
-def _query_triplet(terms: tuple[str, str, str]) -> QueryTriplet:
-    return QueryTriplet.parse(*map(_plain, terms))
+    for line in text.splitlines():
+        found = list(_BINDING.finditer(line))
+        ends = [*(one.start() for one in found[1:]), len(line)]
+        for one, end in zip(found, ends):
+            value = line[one.end() : end].strip(' \t*`.,;"')
+            if value and value[0] not in "?$" and not is_abstention(value):
+                bindings.setdefault(f"?{one[1][1:]}", value)
+    return bindings
 
 
 def _plain(term: str) -> str:
@@ -98,5 +75,6 @@ def _plain(term: str) -> str:
     if term[0] in "?$":
         return f"?{term[1:]}"
     if term[0] in "\"'<":
-        return term[1:-1].strip() or term
+        inner = term[1 : max(term.rfind(term[0]), term.rfind(">"))]
+        return inner.strip() or term
     return re.sub(r"^\w*:", "", term).replace("_", " ").strip() or term

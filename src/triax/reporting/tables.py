@@ -9,12 +9,15 @@ from triax.records.text import clean
 COLUMNS = {
     "answer/em": "EM",
     "answer/f1": "F1",
+    "answer/lenient": "lenient",
     "retrieval/recall@5": "R@5",
     "rounds": "rounds",
     "cost/calls": "calls",
     "cost/weighted_tokens": "tokens",
     "cost/llm_seconds": "LLM s",
 }
+# Shown only where a run has it: the scores of an earlier version do not.
+_OPTIONAL = "answer/lenient"
 _PERCENT = (
     "errors/",
     "answer/lenient",
@@ -23,18 +26,27 @@ _PERCENT = (
     "retrieval/recall@",
     "retrieval/all@",
     "coverage/",
+    "types/",
 )
 
 
 def markdown_table(
-    runs: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str] = COLUMNS
+    runs: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str] | None = None
 ) -> str:
     """One row a run, one column a metric; what a run has not measured is a dash, never a zero.
 
     What is a text already is shown as it is.
-    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, recall, all and
-    coverage are in per cent.
+    A metric with an entry `<metric>/low` and `/high` shows its interval. EM, F1, lenient accuracy,
+    recall, all, coverage and shares of errors are in per cent.
+
+    Args:
+        runs: metrics by the name of the run.
+        columns: the head of each metric; `COLUMNS` if not given, without lenient accuracy where no
+            run has measured it.
     """
+    if columns is None:
+        is_lenient = any(metrics.get(_OPTIONAL) is not None for metrics in runs.values())
+        columns = {key: name for key, name in COLUMNS.items() if is_lenient or key != _OPTIONAL}
     head = ["run", *map(_plain, columns.values())]
     rows = [
         [_plain(name), *(_cell(metrics, key) for key in columns)] for name, metrics in runs.items()

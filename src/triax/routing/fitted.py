@@ -6,6 +6,7 @@ encoder; a learnt router is worth its weights only above these.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,19 +90,9 @@ class TfidfReader:
         Raises:
             ModuleNotFoundError: scikit-learn is not installed; the message says how.
         """
-        try:
-            from sklearn.base import clone
-            from sklearn.feature_extraction.text import TfidfVectorizer
-            from sklearn.linear_model import LogisticRegression
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "the TF-IDF control needs scikit-learn; install it with pip install "
-                "'triax[controls]'"
-            ) from error
-        words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+        words, make = tfidf_logistic(class_weight="balanced", random_state=seed)
         rows = words.fit_transform([one.question for one in train])
-        model = LogisticRegression(class_weight="balanced", max_iter=1000, random_state=seed)
-        sides = fit_sides(train, lambda targets: clone(model).fit(rows, targets))
+        sides = fit_sides(train, lambda targets: make().fit(rows, targets))
         self._parts = (words, sides)
         p = self.read([one.question for one in validation])
         found = sweep_thresholds(p[:, 0], p[:, 1], [one.needs_graph for one in validation])
@@ -115,6 +106,26 @@ class TfidfReader:
         words, sides = self._parts
         rows = words.transform(list(questions))
         return side_probabilities(sides, rows)
+
+
+def tfidf_logistic(**settings: Any) -> tuple[Any, Callable[..., Any]]:
+    """A vectoriser of words and pairs of words, and a maker of logistic regressions over it.
+
+    Args:
+        settings: of every regression; the maker takes further ones.
+
+    Raises:
+        ModuleNotFoundError: scikit-learn is not installed; the message says how.
+    """
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the TF-IDF control needs scikit-learn; install it with pip install 'triax[controls]'"
+        ) from error
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+    return words, partial(LogisticRegression, max_iter=1000, **settings)
 
 
 def fit_sides(

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from triax.records.question_types import QuestionType, TypeDecision
 from triax.records.questions import Question
 
+# Roles and relatives in small letters only: titles are full of them, and begin with capitals.
 _RELATIVES = re.compile(
-    r"\b(?:(?:paternal|maternal) )?(?:grand(?:father|mother|son|daughter|child|parent)s?"
-    r"|(?:father|mother|brother|sister|son|daughter)s?-in-law|uncles?|aunts?|nephews?|nieces?"
-    r"|cousins?|sibling-in-law|co-?(?:father|mother)-in-law|step-?(?:father|mother|son|daughter)s?)\b",
-    re.IGNORECASE,
+    r"\b(?:grand(?:father|mother|son|daughter|child|parent)s?"
+    r"|(?:father|mother|brother|sister|son|daughter|child|sibling)s?-in-law"
+    r"|uncles?|aunts?|nephews?|nieces?|cousins?|step-?(?:father|mother|son|daughter)s?)\b"
+    # A parent of somebody who is named, where nothing else is asked.
+    r"|^\W*[Ww]ho (?:is|was) (?:the )?(?:father|mother) of [A-Z]"
+    r"|^\W*[Ww]ho (?:is|was) [A-Z][^?]*'s (?:father|mother)\W*$"
 )
 _COMPARES = re.compile(
-    r"\bor\b.*\?*$|\bboth\b|\bthe same\b|\bsame (?:country|nationality|year|place|city)\b"
-    r"|\bin common\b|^\W*(?:are|were|do|did) [^?]* and "
-    r"|\bwhich (?:\w+ ){1,3}?(?:was|is|has|came|died|lived|born)\b.*,",
+    r"\bor\b|\bboth\b|\bthe same\b|\bin common\b|\bfirst out of\b|^\W*(?:in )?between\b"
+    r"|^\W*(?:is|are|was|were|do|does|did|has|have) ",
     re.IGNORECASE,
 )
 # "... whose director", "the director of film X": the compared things are reached over others.
 _BRIDGED = re.compile(
-    r"\b(?:director|performer|composer|author|creator|founder|spouse|husband|wife|father|mother)s?"
-    r"(?:'s|s')?\b",
-    re.IGNORECASE,
+    r"\b(?:the|both|whose|[Aa]re|[Dd]o|[Dd]id|[Hh]ave|[Ww]ere)"
+    r" (?:director|producer|performer|composer|author|creator|founder)s?\b"
 )
 
 

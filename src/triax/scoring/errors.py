@@ -1,173 +1,142 @@
-"""Where answers go wrong: was what is needed in the context, and what became of it?
+"""Where the answers of a run go wrong: what was read did not cover it, or reasoning failed on it.
 
-Source: "The Reasoning Bottleneck in Graph-RAG" (Zarinkia, Srinivasan, Thomo, 2026, section 5, and
-its revision): an error whose context covers what is needed is one of reasoning, else of retrieval.
-M1 asks for the answer alone, M3 for every entity on the way to it, which is stricter by far.
-T2RAG's own classes say which of its steps failed (Gong et al., 2026, sections 4.4 and Limitations).
+Source: "The Reasoning Bottleneck in Graph-RAG" (Zarinkia, Srinivasan, Thomo, 2026, section 5): a
+wrong answer whose context covers what is needed is an error of reasoning, else one of retrieval.
+Resolved and unresolved questions apart: T2RAG (Gong et al., 2026, figure 3).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from triax.records.query_triplets import QueryTriplet
+from triax.records.documents import Chunk, Document
 from triax.records.questions import Question
-from triax.scoring.answers import normalize_answer
-from triax.scoring.decomposition import has_equal_arguments
-from triax.scoring.significance import mean_interval
+from triax.scoring.answers import require_same_ids
+from triax.scoring.coverage import coverage
+from triax.scoring.error_classes import CLASSES, bound_values, error_class, is_resolved
+from triax.scoring.significance import Interval, mean_interval
 
-CLOSED = ("yes", "no")
-CLASSES = (
-    "failed",
-    "decomposition",
-    "missing_retrieval",
-    "unresolved",
-    "hallucination",
-    "wrong_resolution",
-    "synthesis",
-    "other",
-)
 Row = dict[str, Any]
 
 
-def holds(context: str, text: str) -> bool:
-    """Whether a text stands in a context, both normalised as answers are, at the ends of words.
+def error_rows(
+    traces: Mapping[str, Mapping[str, Any]],
+    questions: Sequence[Question],
+    chunks: Mapping[str, Chunk],
+    documents: Mapping[str, Document],
+    measure: Callable[[str, Sequence[str]], float],
+) -> list[Row]:
+    """One row for each question that has a gold answer, in order.
 
-    `context` is normalised already: see `coverage`.
-
-    >>> holds("vertigo is film by hitchcock", "The Film!"), holds("hitchcockian", "Hitchcock")
-    (True, False)
-    """
-    wanted = normalize_answer(text)
-    return bool(wanted) and f" {wanted} " in f" {context} "
-
-
-def coverage(question: Question, texts: Sequence[str], documents: Sequence[str]) -> Row:
-    """Whether the context covers the answer (`m1`) and all that leads to it (`m3`).
-
-    `m1`: one of the gold answers stands in the texts. Yes and no stand in no text; for them, all
-    gold documents must be there. `m3`: all bridging entities stand in the texts: the answers of the
-    gold steps, or else subjects and objects of the gold triplets, or else the titles of gold
-    documents (their ids where the corpus has no titles). None where the data does not say.
+    What was read is the passages of the trace's chunks and its `context`. Where no question of the
+    run has either, as in a closed book, coverage is not measured.
 
     Args:
-        question: with its gold.
-        texts: all that the reader was shown.
-        documents: of the retrieved chunks.
+        traces: as `trace_to_json` gives them, by question id.
+        questions: all questions that were asked.
+        chunks: those of the corpus, by id.
+        documents: those of the corpus, by id.
+        measure: 1.0 for an answer that is right, given that and the gold answers.
 
     Returns:
-        `m1`, `m3` and, in `m1_by` and `m3_by`, what they were told from ("" for nothing).
+        Rows of `question_id`, `kind`, `right`, `abstained` (no answer, and no error), what
+        `coverage` says, `state` (resolved, unresolved, or None), `hallucinated` (whether a round
+        bound a value that stands in nothing that was read; None without a state) and `class` (None
+        for a right answer; see `error_class`).
+
+    Raises:
+        ValueError: a question has no trace, or the other way round.
+        KeyError: a chunk of a trace is not there.
     """
-    context = normalize_answer(" ".join(texts))
-    gold = set(question.gold_document_ids)
-    has_documents = gold <= set(documents) if gold else None
-    answers = [one for one in question.answers if normalize_answer(one) not in ("", *CLOSED)]
-    found: Row = {"m1": None, "m1_by": "", "m3": None, "m3_by": ""}
-    if answers:
-        found |= {"m1": any(holds(context, one) for one in answers), "m1_by": "answer"}
-    elif has_documents is not None:
-        found |= {"m1": has_documents, "m1_by": "documents"}
-    if entities := bridging_entities(question):
-        by = "steps" if question.steps else "triplets"
-        found |= {"m3": all(holds(context, one) for one in entities), "m3_by": by}
-    elif has_documents is not None:
-        found |= {"m3": has_documents, "m3_by": "documents"}
-    return found
+    require_same_ids("trace", traces, questions)
+    has_context = any(one["chunk_ids"] or one.get("context") for one in traces.values())
+    rows = []
+    for question in questions:
+        if not question.answers:
+            continue
+        trace = traces[question.id]
+        answer = (trace["answer"] or "").strip()
+        right = bool(answer) and measure(answer, question.answers) == 1.0
+        found = [chunks[one] for one in trace["chunk_ids"]]
+        texts = [*(one.passage for one in found), *trace.get("context", ())]
+        covered = coverage(question, texts, {one.document_id for one in found}, documents)
+        resolved = is_resolved(trace)
+        bound = [] if resolved is None else bound_values(question, trace, chunks)
+        rows.append(
+            {
+                "question_id": question.id,
+                "kind": question.kind,
+                "right": right,
+                "abstained": not answer and trace["error"] is None,
+                **(covered if has_context else dict.fromkeys(covered)),
+                "state": {True: "resolved", False: "unresolved", None: None}[resolved],
+                "hallucinated": None
+                if resolved is None
+                else not all(one.is_grounded for one in bound),
+                "class": None if right else error_class(question, trace, chunks, documents),
+            }
+        )
+    return rows
 
 
-def bridging_entities(question: Question) -> tuple[str, ...]:
-    """The entities on the way to the answer, as far as the data names them, each once."""
-    if question.steps:
-        named = [step.answer for step in question.steps]
-    else:
-        named = [end for one in question.gold_triplets for end in (one.subject, one.object)]
-    kept = {normalize_answer(one): one for one in reversed(named)}
-    return tuple(text for form, text in reversed(kept.items()) if form not in ("", *CLOSED))
+def decompose_errors(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """What `summarise` says of all rows and of their parts.
 
-
-def error_class(
-    question: Question, trace: Mapping[str, Any], documents: Sequence[str]
-) -> str | None:
-    """Which step of T2RAG a wrong answer comes from; None for a method without a state.
-
-    The first that holds, in the order of the steps:
-
-    failed: the question ended with an error.
-    decomposition: gold query triplets are known, and the written ones have other subjects and
-        objects.
-    missing_retrieval: a gold document was retrieved in no round.
-    unresolved: all were, and a triplet is still open at the end.
-    hallucination: a triplet was resolved with a value that stands in no text that it was shown.
-    wrong_resolution: an entity on the way to the answer is in no resolved triplet.
-    synthesis: all of them are, and the answer is another.
-    other: the data does not say enough.
-
-    Args:
-        question: with its gold.
-        trace: as `trace_to_json` gives it.
-        documents: of the retrieved chunks.
+    The parts are `kind/<kind>`, `state/resolved` and `state/unresolved`, and by what M1 was told
+    from, since an answer in a text and documents that were found are not the same:
+    `m1_by/answer` and `m1_by/documents`. A part that is empty, or the whole, is left out.
     """
-    if trace.get("error") is not None:
-        return "failed"
-    final = trace.get("final")
-    if not final:
-        return None
-    written = [QueryTriplet.parse(*fields) for fields in trace["decomposition"]]
-    gold = question.gold_query_triplets
-    if gold and not has_equal_arguments(written, gold):
-        return "decomposition"
-    if set(question.gold_document_ids) - set(documents):
-        return "missing_retrieval"
-    if final["searchable"] or final["fuzzy"]:
-        return "unresolved"
-    if any(one["round"] and not one["chunk_ids"] for one in final["resolved"]):
-        return "hallucination"
-    entities = bridging_entities(question)
-    if not entities:
-        return "other"
-    known = normalize_answer(" . ".join(" . ".join(one["triplet"]) for one in final["resolved"]))
-    return "synthesis" if all(holds(known, one) for one in entities) else "wrong_resolution"
-
-
-def is_resolved(trace: Mapping[str, Any]) -> bool | None:
-    """Whether nothing was open at the end; None for a method without a state."""
-    final = trace.get("final")
-    return None if not final else not (final["searchable"] or final["fuzzy"])
+    parts = {"all": list(rows)}
+    for name in ("kind", "state", "m1_by"):
+        values = sorted({row[name] for row in rows if row[name]})
+        for value in values:
+            part = [row for row in rows if row[name] == value]
+            if len(part) < len(rows):
+                parts[f"{name}/{value}"] = part
+    return {name: summarise(part) for name, part in parts.items()}
 
 
 def summarise(rows: Sequence[Row]) -> dict[str, float]:
-    """Coverage, accuracy where covered, and the share of errors that reasoning made, by M1 and M3.
+    """Coverage, accuracy where covered, and the share of errors that are of reasoning.
 
     Args:
-        rows: one a question: `right` and `answered` (booleans), `m1`, `m3`, `resolved` (booleans or
-            None), `class` (or None).
+        rows: of `error_rows`.
 
     Returns:
-        Shares in [0, 1], each with its 95% bootstrap interval at `<name>/low` and `/high`; what no
-        row tells is absent. A share of errors is over the wrong answers.
+        `count/questions`, `count/wrong`, and shares in [0, 1], each with its 95% bootstrap interval
+        at `<name>/low` and `/high`; one of nothing is absent. Of all questions: `errors/accuracy`,
+        `errors/abstained`; of those where it is known: `errors/m1`, `errors/m3`,
+        `errors/answer_in_context`, `errors/hallucinated`; of those that M1 or M3 covers:
+        `errors/m1_accuracy`, `errors/m3_accuracy`; of the wrong answers: `errors/m1_reasoning`,
+        `errors/m3_reasoning` (covered), and `errors/class/<class>`.
     """
-    found: dict[str, float] = {"questions": float(len(rows))}
-    _share(found, "errors/accuracy", [row["right"] for row in rows])
-    _share(found, "errors/abstained", [not row["answered"] for row in rows])
+    wrong = [row for row in rows if not row["right"]]
+    found: dict[str, float] = {
+        "count/questions": float(len(rows)),
+        "count/wrong": float(len(wrong)),
+    }
+    shares = {
+        "accuracy": [row["right"] for row in rows],
+        "abstained": [row["abstained"] for row in rows],
+        "hallucinated": [row["hallucinated"] for row in rows],
+        "answer_in_context": [row["answer_in_context"] for row in rows],
+    }
     for name in ("m1", "m3"):
-        known = [row for row in rows if row[name] is not None]
-        _share(found, f"errors/{name}", [row[name] for row in known])
-        _share(found, f"errors/{name}_accuracy", [row["right"] for row in known if row[name]])
-        wrong = [row for row in known if not row["right"]]
-        _share(found, f"errors/{name}_reasoning", [row[name] for row in wrong])
-    for name, wanted in (("resolved", True), ("unresolved", False)):
-        some = [row["right"] for row in rows if row["resolved"] is wanted]
-        _share(found, f"errors/{name}_accuracy", some)
-    classed = [row["class"] for row in rows if not row["right"] and row["class"]]
-    for name in CLASSES if classed else ():
-        _share(found, f"errors/{name}", [one == name for one in classed])
+        shares[name] = [row[name] for row in rows]
+        shares[f"{name}_accuracy"] = [row["right"] for row in rows if row[name]]
+        shares[f"{name}_reasoning"] = [row[name] for row in wrong]
+    for name in CLASSES:
+        shares[f"class/{name}"] = [row["class"] and row["class"] == name for row in wrong]
+    for name, values in shares.items():
+        known = [value for value in values if value is not None]
+        if known:
+            interval = _interval(sum(known), len(known))
+            key = f"errors/{name}"
+            found |= {key: interval.mean, f"{key}/low": interval.low, f"{key}/high": interval.high}
     return found
 
 
-def _share(found: dict[str, float], name: str, values: Sequence[bool]) -> None:
-    if values:
-        interval = mean_interval([float(value) for value in values])
-        found |= {
-            name: interval.mean,
-            f"{name}/low": interval.low,
-            f"{name}/high": interval.high,
-        }
+@lru_cache(maxsize=1024)
+def _interval(count: int, total: int) -> Interval:
+    """Of a share; it depends on the two numbers alone, not on the order of the questions."""
+    return mean_interval([1.0] * count + [0.0] * (total - count))

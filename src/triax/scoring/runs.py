@@ -47,8 +47,7 @@ def score_run(
         )
     summary, answer_rows = score_answers({i: row["answer"] for i, row in by_id.items()}, questions)
     for row in answer_rows:
-        is_answered = row["prediction"] is not None
-        row["lenient"] = best_lenient(row["prediction"], row["answers"]) if is_answered else 0.0
+        row["lenient"] = best_lenient(row["prediction"] or "", row["answers"])
     if answer_rows:
         summary["answer/lenient"] = sum(row["lenient"] for row in answer_rows) / len(answer_rows)
     merged: dict[str, dict[str, Any]] = {i: {"question_id": i} for i in by_id}

@@ -22,11 +22,18 @@ from jaxtyping import Array, Key
 
 from triax.models import weights
 from triax.models.adapters import save_adapter
+from triax.models.buckets import Batch, pad_batch
 from triax.models.encoder import Pooling
 from triax.models.encoder_params import load_encoder
-from triax.models.route_head import TRAINABLE, RouteClassifier, build_router, router_config
+from triax.models.question_head import (
+    TRAINABLE,
+    QuestionClassifier,
+    build_classifier,
+    head_config,
+)
+from triax.models.question_scorer import QuestionScorer, question_tokens
 from triax.models.tokenizer import Tokenizer, load_tokenizer
-from triax.models.trained_router import RouteScorer, question_tokens
+from triax.models.trained_router import PART
 from triax.records.files import read_jsonl
 from triax.records.routes import RouterExample
 from triax.scoring.routing import area
@@ -36,7 +43,7 @@ from triax.training.task import Loss
 
 @dataclass
 class RouteTask:
-    """Trains a `RouteClassifier` on the labels of `train/label_router.py`.
+    """Trains a `QuestionClassifier` on the labels of `train/label_router.py`.
 
     Args:
         labels: a folder with train.jsonl and validation.jsonl of router examples.
@@ -136,27 +143,23 @@ class RouteTask:
     def build(self, seed: int) -> nnx.Module:
         """The base encoder with fresh adapters, if any, and fresh heads."""
         encoder, _ = load_encoder(self._base_folder, self.dtype)
-        return build_router(encoder, self.pooling, self.rank, self.rate, seed)
+        return build_classifier(encoder, self.pooling, self.rank, self.rate, seed)
 
     def batch(self, step: int, seed: int) -> dict[str, np.ndarray]:
         """ids, mask [rows, width]; targets [rows, 2]."""
         generator = np.random.default_rng((seed, step))
-        drawn = generator.choice(len(self._train), self.batch_size, p=self._chances)
+        drawn = generator.choice(len(self._train), self.batch_size, p=self._chances).tolist()
         longest = max(len(self._ids[number]) for number in drawn)
         width = next((one for one in self.buckets if one >= longest), self.max_length)
-        ids = np.full((len(drawn), width), self._tokenizer.pad_id, np.int32)
-        mask = np.zeros((len(drawn), width), bool)
-        for row, number in enumerate(drawn.tolist()):
-            tokens = self._ids[number]
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = True
-        chosen = [self._train[number] for number in drawn.tolist()]
+        batch = Batch(tuple(drawn), len(drawn), width)
+        ids, mask = pad_batch(batch, self._ids, self._tokenizer.pad_id)
+        chosen = [self._train[number] for number in drawn]
         targets = np.array([[one.vanilla, one.graph] for one in chosen], np.float32)
         return {"ids": ids, "mask": mask, "targets": targets}
 
     def loss(self, model: nnx.Module, batch: Mapping[str, Array], key: Key[Array, ""]) -> Loss:
         """The mean of both sides' focal losses."""
-        assert isinstance(model, RouteClassifier)
+        assert isinstance(model, QuestionClassifier)
         logits = model(batch["ids"], batch["mask"], key)
         each = optax.losses.sigmoid_focal_loss(
             logits, batch["targets"], alpha=self.alpha, gamma=self.gamma
@@ -176,7 +179,7 @@ class RouteTask:
         and area, under the ROC curve, which no threshold decides: steps are compared by it.
         """
         graph, state = nnx.split(model)
-        scorer = RouteScorer(graph, self._tokenizer, self.max_length)
+        scorer = QuestionScorer(graph, self._tokenizer, self.max_length)
         logits = scorer(state, [one.question for one in self._validation])
         p = 1.0 / (1.0 + np.exp(-np.clip(logits.astype(np.float64), -60.0, 60.0)))
         needs = [one.needs_graph for one in self._validation]
@@ -196,7 +199,8 @@ class RouteTask:
     def save(self, model: nnx.Module, folder: Path) -> None:
         """Trained weights, and the threshold that validation chooses for them."""
         figures = self.validate(model)
-        config = router_config(
+        config = head_config(
+            PART,
             self.base,
             self.rank,
             pooling=self.pooling,

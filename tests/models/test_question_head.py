@@ -6,7 +6,7 @@ from flax import nnx
 from tiny_deberta import SHAPE, perturb, torch_config
 
 from triax.models.encoder import EncoderConfig, TransformerEncoder
-from triax.models.route_head import HEADS, TRAINABLE, ContextPooler, build_router
+from triax.models.question_head import HEADS, TRAINABLE, ContextPooler, build_classifier
 
 CONFIG = EncoderConfig("bert", 20, 16, 1, 2, 24, 16)
 IDS = jnp.array([[2, 5, 6, 3, 0], [2, 7, 3, 0, 0]])
@@ -18,7 +18,7 @@ def encoder():
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_logits_by_hand(pooling):
-    model = build_router(encoder(), pooling)
+    model = build_classifier(encoder(), pooling)
     hidden = np.asarray(model.encoder(IDS, IDS > 0))
     rows = (
         hidden[:, 0]
@@ -52,20 +52,20 @@ def test_the_pooler_equals_that_of_deberta_in_torch():
 
 
 def test_padding_changes_nothing():
-    model = build_router(encoder())
+    model = build_classifier(encoder())
     wide = jnp.pad(IDS, ((0, 0), (0, 4)))
     assert np.abs(np.asarray(model(IDS, IDS > 0) - model(wide, wide > 0))).max() < 1e-5
 
 
 def test_dropout_needs_a_key():
-    model = build_router(encoder(), rate=0.5)
+    model = build_classifier(encoder(), rate=0.5)
     one, two = (model(IDS, IDS > 0, jax.random.key(n)) for n in (1, 2))
     assert np.abs(np.asarray(one - two)).max() > 1e-6
     assert np.array_equal(model(IDS, IDS > 0), model(IDS, IDS > 0))
 
 
 def test_what_is_trained():
-    adapted, whole = build_router(encoder(), rank=2), build_router(encoder())
+    adapted, whole = build_classifier(encoder(), rank=2), build_classifier(encoder())
     names = {
         ".".join(map(str, path)) for path, _ in nnx.to_flat_state(nnx.state(adapted, TRAINABLE))
     }

@@ -1,7 +1,8 @@
-"""A text encoder with two independent outputs: does vanilla retrieval suffice, does the graph?
+"""A text encoder with a few outputs a question: the model of the router and of question types.
 
-Source: R2Adapter, section 3.2: one encoder, two logits with a sigmoid each, so that both sides can
-be good for one question.
+Source: R2Adapter, section 3.2: one encoder and two logits with a sigmoid each ("vanilla suffices",
+"the graph suffices"), so that both sides can be good for one question. Question types take the same
+head with one logit a kind, under a softmax.
 """
 
 from typing import Any
@@ -14,7 +15,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from triax.models.adapters import add_lora
 from triax.models.encoder import Pooling, TransformerEncoder, dropout, gelu, pool
 
-VANILLA, GRAPH = range(2)
 HEADS = nnx.Any(nnx.PathContains("pooler"), nnx.PathContains("classifier"))
 TRAINABLE = nnx.Any(nnx.LoRAParam, HEADS)
 
@@ -34,13 +34,21 @@ class ContextPooler(nnx.Module):
         return gelu(self.dense(dropout(pooled, self.rate, key)))
 
 
-class RouteClassifier(nnx.Module):
-    """An encoder, a pooler over one vector a row, and two logits."""
+class QuestionClassifier(nnx.Module):
+    """An encoder, a pooler over one vector a row, and some logits."""
 
     def __init__(
-        self, encoder: TransformerEncoder, pooling: Pooling, rate: float, *, rngs: nnx.Rngs
+        self,
+        encoder: TransformerEncoder,
+        pooling: Pooling,
+        rate: float,
+        num_outputs: int = 2,
+        *,
+        rngs: nnx.Rngs,
     ):
-        """Takes the encoder, how its rows become one vector, and the rate of dropout."""
+        """Takes the encoder, how its rows become one vector, the rate of dropout, and how many
+        logits.
+        """
         width = encoder.config.width
         init = nnx.initializers.normal(0.02)
         self.encoder = encoder
@@ -49,15 +57,15 @@ class RouteClassifier(nnx.Module):
         self.pooler = ContextPooler(
             width, getattr(encoder.config, "pooler_dropout", 0.0), rngs=rngs
         )
-        self.classifier = nnx.Linear(width, 2, kernel_init=init, rngs=rngs)
+        self.classifier = nnx.Linear(width, num_outputs, kernel_init=init, rngs=rngs)
 
     def __call__(
         self,
         ids: Int[Array, "batch length"],
         mask: Bool[Array, "batch length"],
         key: Key[Array, ""] | None = None,
-    ) -> Float[Array, "batch 2"]:
-        """Logits of "vanilla suffices" and "the graph suffices", float32.
+    ) -> Float[Array, "batch outputs"]:
+        """Logits, float32.
 
         Args:
             ids: token ids of the questions.
@@ -70,20 +78,21 @@ class RouteClassifier(nnx.Module):
         return self.classifier(hidden).astype(jnp.float32)
 
 
-def build_router(
+def build_classifier(
     encoder: TransformerEncoder,
     pooling: Pooling = "mean",
     rank: int | None = None,
     rate: float = 0.1,
     seed: int = 0,
-) -> RouteClassifier:
+    num_outputs: int = 2,
+) -> QuestionClassifier:
     """A classifier with fresh heads, and with adapters in its encoder unless `rank` is None."""
     rngs = nnx.Rngs(jax.random.key(seed))
     if rank is not None:
         add_lora(encoder, rank, rngs)
-    return RouteClassifier(encoder, pooling, rate, rngs=rngs)
+    return QuestionClassifier(encoder, pooling, rate, num_outputs, rngs=rngs)
 
 
-def router_config(base: str, rank: int | None, **more: Any) -> dict[str, Any]:
-    """What config.json of a saved router says."""
-    return {"part": "router", "base": base, "rank": rank, **more}
+def head_config(part: str, base: str, rank: int | None, **more: Any) -> dict[str, Any]:
+    """What config.json of a saved classifier says; `part` is what it is for."""
+    return {"part": part, "base": base, "rank": rank, **more}
