@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hydra
 import wiring
-from answer import Opened, answer
+from answering import Opened, answer
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
