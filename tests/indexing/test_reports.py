@@ -162,6 +162,15 @@ def test_r04_r29_a_model_that_is_down_ends_it_and_the_next_call_goes_on(index):
     assert {report.title for report in found.reports} == {"T"}
 
 
+def test_r02_too_many_unreadable_reports_are_refused_by_a_later_call_too(index):
+    """All is written by the second call, which asks for nothing and must not pass for that."""
+    reporter = PromptedReporter(ScriptedCompleter(lambda request: "unreadable", "mute"))
+    for _ in range(2):
+        with pytest.raises(ReportError, match="of 4 reports failed"):
+            opened(index, reporter)
+    assert opened(index, reporter, max_failed=1.0).num_failed == 4
+
+
 def test_r28_reporter_counter_and_clustering_decide_the_folder(index):
     first = opened(index)
     one = open_reports(index, ExtractiveReporter(max_tokens=8), WordCounter(2.0), CLUSTERING)

@@ -3,18 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triax.extraction.verbalize import propositions
+from retrieval.six_entities import ADA, BABBAGE, CHUNKS, CORA, DORN, ELM, FENN, FOUND, GRAPH, TABLES
 from triax.indexing.communities import Clustering
-from triax.indexing.entity_graph import build_entity_graph
 from triax.indexing.hashing import HashingEncoder
 from triax.indexing.reporters import ExtractiveReporter
 from triax.indexing.reports import CommunityReports, Report, open_reports
-from triax.indexing.tables import TripletTables
 from triax.indexing.updates import build_index
 from triax.models.token_counter import WordCounter
-from triax.records.documents import Chunk
 from triax.records.evidence import Evidence
-from triax.records.triplets import Extraction, Triplet
 from triax.records.verbs import Retriever
 from triax.retrieval.graphrag_local import (
     LocalBudget,
@@ -24,24 +20,6 @@ from triax.retrieval.graphrag_local import (
     rank_relations,
     rank_reports,
 )
-
-# Ada (3 relations), Babbage (2), Cora (3), Dorn (3), Elm (2), Fenn (1).
-SAID = [
-    ("c1", "Ada", "met", "Babbage"),
-    ("c2", "Ada", "met", "Babbage"),
-    ("c2", "Ada", "taught", "Cora"),
-    ("c3", "Babbage", "knew", "Cora"),
-    ("c3", "Ada", "saw", "Dorn"),
-    ("c4", "Cora", "saw", "Dorn"),
-    ("c5", "Dorn", "joins", "Elm"),
-    ("c5", "Elm", "joins", "Fenn"),
-    ("c6", "Ada", "is", "Ada"),
-]
-CHUNKS = [Chunk(f"c{n}", f"c{n}", "one two three", "") for n in range(1, 7)]
-FOUND = propositions([Extraction(chunk, (Triplet(*one),)) for chunk, *one in SAID])
-TABLES = TripletTables.of(CHUNKS, FOUND)
-GRAPH = build_entity_graph(TABLES)
-ADA, BABBAGE, CORA, DORN, ELM, FENN = range(6)
 
 
 class Given:

@@ -203,6 +203,8 @@ class _Book:
                     done |= {self.ids[row] for row in batch}
                     progress(len(done))
                     self._refuse(done, max_failed)
+        # Also where nothing was left to write: what could not be read is not asked for again.
+        self._refuse(done, max_failed)
 
     def _materials(self, level: int, wanted: Sequence[int]) -> Iterator[tuple[int, Material]]:
         """Facts with both ends in a community are its own, and those of its parts theirs too."""
